@@ -122,7 +122,7 @@ test("an ended run is read, exported, rated and followed up", async () => {
   await createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
   await createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
   await client.fetchQuery(ratingsQuery(run.id));
-  const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4), "contract-2");
+  const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4, "research"), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
   const fork = await runs.forkRun(run.id, 1, "contract-3");

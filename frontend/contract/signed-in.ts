@@ -1,5 +1,7 @@
 /** Stands in for the browser in Node.js: sets the page origin and sends the session cookie with every request. */
 
+import { i18n } from "@lingui/core";
+
 interface Known {
   url: string;
   link: string;
@@ -7,6 +9,8 @@ interface Known {
 
 const { url, link } = JSON.parse(process.env.OFFING_CONTRACT ?? "{}") as Known;
 if (!url) throw new Error("OFFING_CONTRACT is not set; run tests/api/test_web_ui_contract.py, which sets it");
+
+i18n.loadAndActivate({ locale: "en", messages: {} });
 
 const plain = globalThis.fetch;
 const login = await plain(link, { redirect: "manual" });

@@ -53,9 +53,10 @@ class SimulatedWorker:
         if tell:
             await self.live.publish_steps(self.tenant, fence.run_id, created)
 
-    async def document(self, name: str = "salt.md", text: str = TEXT) -> UUID:
+    async def document(self, name: str = "salt.md", text: str | bytes = TEXT) -> UUID:
         """The id of a source with this text."""
-        (created,) = await ingest_uploads(self.database, self.tenant, [ingestion.Upload(name, text.encode())])
+        data = text.encode() if isinstance(text, str) else text
+        (created,) = await ingest_uploads(self.database, self.tenant, [ingestion.Upload(name, data)])
         assert created.source_id is not None, created.problem
         return created.source_id
 

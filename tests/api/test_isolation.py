@@ -38,6 +38,7 @@ async def mine(api: Api) -> Mine:
     run = await api.submit()
     fence = await api.hands.claim(run)
     await api.hands.report(fence, source)
+    await api.http.patch(f"/api/v1/runs/{run}", json={"title": "Ours", "tags": ["ours"]})
     thread = (await api.http.get(f"/api/v1/runs/{run}")).json()["thread_id"]
     text_id = (await api.http.get(f"/api/v1/library/sources/{source}")).json()["text_id"]
     batch = (await api.http.post("/api/v1/rollout-batches", json=BATCH)).json()["id"]
@@ -72,6 +73,9 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/export?format=json", None),
         ("GET", f"{at}/ratings", None),
         ("POST", f"{at}/ratings", {"value": 1}),
+        ("PATCH", at, {"title": "Theirs", "tags": ["theirs"], "pinned": True, "archived": True}),
+        ("DELETE", at, None),
+        ("DELETE", f"{at}?later_runs=true", None),
         ("POST", f"{at}/cancel", {"mode": "discard"}),
         ("POST", f"{at}/pause", None),
         ("POST", f"{at}/resume", None),
@@ -109,6 +113,12 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
         assert response.status_code == 404, (method, path, response.text)
     after = (await api.http.get(f"/api/v1/runs/{mine.run}")).json()
     assert (after["status"], after["last_seq"]) == ("running", 2)
+    assert (after["given_title"], after["tags"], after["pinned_at"], after["archived_at"]) == (
+        "Ours",
+        ["ours"],
+        None,
+        None,
+    )
     assert (await api.http.get(f"/api/v1/library/sources/{mine.source}")).status_code == 200
     assert (await api.http.get(f"/api/v1/rollout-batches/{mine.batch}")).json()["cancelled_at"] is None
     assert (await api.http.get(f"/api/v1/policy-versions/{mine.policy}")).json()["state"] == "candidate"
@@ -138,7 +148,11 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
         "/api/v1/rollouts",
         "/api/v1/policy-versions",
     )
-    for path in ("/api/v1/runs", "/api/v1/threads", *of_library, *collected):
+    of_runs = [
+        f"/api/v1/runs?{query}"
+        for query in ("q=salt", "q=rivers", "q=ours", "tag=ours", "graph=quiet", "status_group=active", "archived=any")
+    ]
+    for path in ("/api/v1/runs", *of_runs, "/api/v1/threads", *of_library, *collected):
         assert (await api.other.get(path)).json()["items"] == [], path
         assert (await api.http.get(path)).json()["items"] != [], path
     assert (await api.other.get("/api/v1/library/collections")).json() == []

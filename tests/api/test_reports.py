@@ -1,10 +1,16 @@
 """Reports, exports and ratings over HTTP."""
 
+from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 import psycopg
+import pypdfium2
 import pytest
+import rispy
+from fpdf import FPDF
 
+from offing.library.docx_reader import read_docx
 from tests.api.conftest import Api
 
 QUOTE = "Rivers carry dissolved salt into the sea."
@@ -77,6 +83,66 @@ async def test_a_position_is_that_which_a_person_finds_in_the_file(
     assert citation["position"] == position
 
 
+def write_pdf(author: str = "Ann Lee") -> bytes:
+    """A PDF with the quote on its second page."""
+    pdf = FPDF()
+    pdf.set_author(author)
+    pdf.set_creation_date(datetime(2021, 3, 4, tzinfo=UTC))
+    pdf.set_font("helvetica", size=12)
+    for text in ("Salt is old.", QUOTE):
+        pdf.add_page()
+        pdf.multi_cell(0, 5, text)
+    return bytes(pdf.output())
+
+
+HOSTILE = "Ann *Lee* \"&lt onclick'"
+DATED_PAGE = PAGE.replace(
+    "<html>",
+    "<html><head><meta name=author content='Bo Chen'><meta property=article:published_time content=2024-03-05></head>",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words", "position"),
+    [
+        ("salt.pdf", write_pdf(), "by Ann Lee \u00b7 salt.pdf \u00b7 dated 4 March 2021", "page 2"),
+        ("salt.html", DATED_PAGE, "by Bo Chen \u00b7 salt.html \u00b7 dated 5 March 2024", "section"),
+    ],
+)
+async def test_author_date_and_page_of_a_document_are_in_the_report_and_in_every_export(
+    api: Api, name: str, data: str | bytes, words: str, position: str
+) -> None:
+    source = await api.hands.document(name, data)
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
+    (cited,), (citation,) = report["sources"], report["citations"]
+    assert cited["author"] in words
+    assert cited["description"].startswith(words)
+    assert citation["position"].startswith(position)
+    for form in ("md", "html"):
+        text = (await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text
+        assert words in text, form
+        assert f"[1] {position}" in text, form
+    exported = (await api.http.get(f"/api/v1/runs/{run}/export?format=json")).json()["report"]
+    assert (exported["sources"][0]["author"], exported["sources"][0]["published"]) == (
+        cited["author"],
+        cited["published"],
+    )
+    assert exported["citations"][0]["position"].startswith(position)
+
+
+async def test_a_hostile_author_stays_text_in_every_export(api: Api) -> None:
+    source = await api.hands.document("salt.pdf", write_pdf(HOSTILE))
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), source)
+    (cited,) = (await api.http.get(f"/api/v1/runs/{run}/report")).json()["sources"]
+    assert cited["author"] == HOSTILE
+    page, text = [(await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).text for form in ("html", "md")]
+    assert "by Ann *Lee* &quot;&amp;lt" in page
+    assert 'by Ann \\*Lee\\* "\\&lt' in text
+
+
 @pytest.mark.parametrize("form", ["md", "html"])
 async def test_an_export_for_readers_names_no_ids(api: Api, form: str) -> None:
     run, source = await reported(api)
@@ -107,17 +173,81 @@ async def test_while_there_is_no_report_the_answer_says_so(api: Api) -> None:
     assert (await api.http.get(f"/api/v1/runs/{run}/ratings")).json() == []
 
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+
 @pytest.mark.parametrize(
-    ("form", "media"), [("md", "text/markdown"), ("html", "text/html"), ("json", "application/json")]
+    ("form", "media"),
+    [
+        ("md", "text/markdown; charset=utf-8"),
+        ("html", "text/html; charset=utf-8"),
+        ("json", "application/json"),
+        ("docx", DOCX),
+        ("pdf", "application/pdf"),
+        ("bib", "application/x-bibtex; charset=utf-8"),
+        ("ris", "application/x-research-info-systems; charset=utf-8"),
+    ],
 )
-async def test_an_export_is_a_file_with_its_evidence(api: Api, form: str, media: str) -> None:
+async def test_an_export_is_a_file_with_its_media_type_and_its_names(api: Api, form: str, media: str) -> None:
     run, _ = await reported(api)
     response = await api.http.get(f"/api/v1/runs/{run}/export", params={"format": form})
-    assert response.headers["content-type"].startswith(media)
-    assert response.headers["content-disposition"] == f'attachment; filename="offing-{run}-v1.{form}"'
-    assert QUOTE in response.text
+    assert response.headers["content-type"] == media
+    assert response.headers["x-content-type-options"] == "nosniff"
+    disposition = f"attachment; filename=\"offing-{run}-v1.{form}\"; filename*=UTF-8''Salt.{form}"
+    assert response.headers["content-disposition"] == disposition
     assert (await api.http.get(f"/api/v1/runs/{run}/export?version=2")).status_code == 404
-    assert (await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).json()["field"] == "format"
+
+
+@pytest.mark.parametrize("form", ["md", "html", "json"])
+async def test_an_export_as_text_has_its_evidence(api: Api, form: str) -> None:
+    run, _ = await reported(api)
+    assert QUOTE in (await api.http.get(f"/api/v1/runs/{run}/export", params={"format": form})).text
+
+
+async def test_an_exported_document_has_its_evidence(api: Api) -> None:
+    run, _ = await reported(api)
+    word = (await api.http.get(f"/api/v1/runs/{run}/export?format=docx")).content
+    assert QUOTE in read_docx(word).text
+    pdf: Any = pypdfium2.PdfDocument((await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).content)
+    assert QUOTE in " ".join(pdf[0].get_textpage().get_text_range().split())
+
+
+async def test_the_cited_sources_of_a_report_can_be_read_by_reference_managers(api: Api) -> None:
+    run, _ = await reported(api)
+    bib = (await api.http.get(f"/api/v1/runs/{run}/export?format=bib")).text
+    ris = (await api.http.get(f"/api/v1/runs/{run}/export?format=ris")).text
+    assert "title = {{Salt}}" in bib
+    records: Any = rispy
+    (record,) = records.loads(ris)
+    assert (record["title"], record["id"]) == ("Salt", bib.partition("@misc{")[2].partition(",")[0])
+
+
+async def test_a_title_in_any_script_is_the_name_of_the_file_and_cannot_leave_the_header(
+    api: Api, owner_url: str
+) -> None:
+    run, _ = await reported(api)
+    title = '\u76d0 "x"; filename=evil/../a\r\nX-Evil: 1'
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        owner.execute("update app.report set body = jsonb_set(body, '{title}', to_jsonb(%s::text))", (title,))
+    response = await api.http.get(f"/api/v1/runs/{run}/export?format=ris")
+    assert "x-evil" not in response.headers
+    assert response.headers["content-disposition"] == (
+        f'attachment; filename="offing-{run}-v1.ris"; '
+        "filename*=UTF-8''%E7%9B%90%20x%20%3B%20filename%3Devil%20..%20a%20X-Evil%201.ris"
+    )
+
+
+async def test_an_unknown_format_is_refused_by_name(api: Api) -> None:
+    run, _ = await reported(api)
+    assert (await api.http.get(f"/api/v1/runs/{run}/export?format=odt")).json()["field"] == "format"
+
+
+async def test_a_format_that_is_not_installed_says_how_to_install_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = await reported(api)
+    monkeypatch.setattr("offing.report_files.writers.PDF_MODULES", ("no_such_module",))
+    response = await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")
+    assert (response.status_code, response.json()["field"]) == (422, "format")
+    assert "pip install 'offing[pdf]'" in response.text
 
 
 async def test_a_new_rating_supersedes_the_one_before_and_both_are_kept(api: Api) -> None:

@@ -67,6 +67,27 @@ def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again
     assert f"Use a step from 1 to {len(submitted['steps']) - 1}" in nowhere.err
 
 
+def test_a_run_is_organized_found_and_deleted(offing: Offing, documents: Path) -> None:
+    run = offing("ask", "When was Bell Rock built?", "--docs", str(documents), "--json").json["run_id"]
+    named = offing("organize", run[-8:], "--title", "Towers", "--tag", "north sea", "--tag", "rocks", "--pin", "--json")
+    assert named.code == 0, named.err
+    assert (named.json["title"], named.json["tags"]) == ("Towers", ["north sea", "rocks"])
+    assert offing("organize", run, "--untag", "rocks").out.split() == [run[-8:], "pinned", "Towers", "#north", "sea"]
+    assert [one["run_id"] for one in offing("runs", "--tag", "north sea", "--pinned", "--json").json] == [run]
+    (hit,) = offing("runs", "--search", "towers 1807", "--json").json
+    assert (hit["run_id"], hit["match"]["location"]) == (run, "title")
+    assert "1807" in offing("runs", "--search", "1807").out
+    offing("organize", run, "--archive")
+    assert run not in [one["run_id"] for one in offing("runs", "--json").json]
+    assert run in [one["run_id"] for one in offing("runs", "--archived", "--json").json]
+    unconfirmed = offing("delete", run[-8:])
+    assert (unconfirmed.code, "--yes" in unconfirmed.err) == (2, True)
+    deleted = offing("delete", run[-8:], "--yes")
+    assert (deleted.code, deleted.out.strip()) == (0, f"Deleted run {run}.")
+    assert offing("show", run).code == 1
+    assert run not in [one["run_id"] for one in offing("runs", "--search", "towers", "--all", "--json").json]
+
+
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
     submitted = offing("ask", "tea", "--graph", "native", "--path", str(store.__file__), "--json")
     assert submitted.code == 0, submitted.err

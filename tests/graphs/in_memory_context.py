@@ -22,6 +22,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from offing.core.calculation import find_calculation
 from offing.core.citation import ClaimContext, verify_citations
+from offing.core.claim_check import DraftClaimCheck, apply_claim_check
+from offing.core.claim_passages import ClaimToJudge, list_claims
 from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
@@ -29,6 +31,7 @@ from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.kernel.report_writer import build_outcome
 from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
 from offing.sdk import (
@@ -38,6 +41,8 @@ from offing.sdk import (
     ChildResult,
     ChildRunsUnavailable,
     CompletionSpan,
+    EarlierReport,
+    FollowUpResult,
     Message,
     PlanProposal,
     PlanReview,
@@ -185,6 +190,8 @@ class InMemoryContext:
     looked_back: list[str] = field(default_factory=list[str])
     context_tokens: int | None = None
     """Context window of the models of all roles, as the platform knows it. None: unknown."""
+    answer_tokens: int | None = None
+    """Maximum tokens of an answer of all roles, as the platform knows it. None: unknown."""
     real_context_tokens: int | None = None
     """Context window that the provider really has: it rejects longer prompts. None: it takes all."""
     revisers: frozenset[str] = frozenset()
@@ -210,6 +217,9 @@ class InMemoryContext:
 
     def get_context_tokens(self, role: str) -> int | None:
         return self.context_tokens
+
+    def get_answer_tokens(self, role: str) -> int | None:
+        return self.answer_tokens
 
     def stop_reason(self) -> StopReason | None:
         if self.stops and (reason := self.stops.pop(0)):
@@ -366,6 +376,10 @@ class InMemoryContext:
             self._see(span)
         return ()
 
+    async def load_earlier_report(self, *, with_evidence: bool = True) -> EarlierReport | None:
+        """No run in memory follows another."""
+        return None
+
     async def review(
         self,
         plan: PlanProposal,
@@ -406,8 +420,22 @@ class InMemoryContext:
     def can_revise(self, role: Role[Any, Any]) -> bool:
         return role.name in self.revisers
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        return role.name in self.engines
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        evidence = {e.id: e for e in self.collected}
+        context = ClaimContext(self.question, tuple(self.calculations))
+        return list_claims(draft, evidence, self.library.text_of, context)
+
     async def submit_report(
-        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+        self,
+        draft: ReportDraft,
+        stop_reason: StopReason,
+        *,
+        revision: ReportRevision | None = None,
+        follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
         self.draft = draft
         report = verify_citations(
@@ -418,7 +446,11 @@ class InMemoryContext:
             "stand-in",
             ClaimContext(self.question, tuple(self.calculations)),
         )
-        report = replace(report, revision=revision)
+        outcome = None if follow_up is None else build_outcome(follow_up, report)
+        report = replace(report, revision=revision, follow_up=outcome)
+        if check is not None:
+            evidence = {e.id: e for e in self.collected}
+            report = apply_claim_check(report, draft, check, evidence, self.library.text_of, "stand-in")
         self._append(StepDraft(StepKind.REPORT, report.title, {"reason": stop_reason.value}))
         self.reports.append(report)
         return report

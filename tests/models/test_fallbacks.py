@@ -13,6 +13,7 @@ from offing.core.model import (
     FailureKind,
     engine_to_digest_json,
     engine_to_json,
+    get_smallest_answer,
     get_smallest_window,
     parse_engine,
 )
@@ -216,3 +217,10 @@ def test_a_fallback_that_cannot_be_used_is_rejected_with_its_field(
     monkeypatch.setenv(ACCEPTED_SERVERS_VARIABLE, str(tmp_path / "engine-servers"))
     with pytest.raises(InvalidInput, match=field):
         check_engine("engines.planner", parse_engine(text))
+
+
+def test_the_shortest_answer_of_a_chain_counts() -> None:
+    config = parse_engine("litellm:a/a;max_tokens=9000;fallback=b/b;max_tokens=8000;fallback=c/c")
+    assert get_smallest_answer(config) == 8_000
+    assert get_smallest_answer(config.model_copy(update={"answer_tokens": 4_096})) == 4_096
+    assert get_smallest_answer(parse_engine("extractive")) is None

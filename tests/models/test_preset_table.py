@@ -39,3 +39,9 @@ def test_the_effort_of_a_preset_is_one_that_the_model_accepts() -> None:
     assert presets["fast"].engines["all"].reasoning_effort == "low"
     assert presets["thorough"].engines["all"].reasoning_effort == "high"
     assert build_presets([("work", "mistral")], [])["thorough"].engines["all"].reasoning_effort is None
+
+
+def test_a_preset_names_optional_roles_itself_and_only_thorough_does() -> None:
+    presets = build_presets([("openai", "openai")], ["ollama_chat/qwen3:8b"])
+    optional = {name: preset.choose_engines(["planner"], ["checker"]).keys() for name, preset in presets.items()}
+    assert optional == {"fast": {"planner"}, "local": {"planner"}, "thorough": {"planner", "checker"}}

@@ -72,7 +72,15 @@ def _bare(*, edits: bool) -> int:
     )
     cards = (*cards, *MEMORY_CARDS) if edits else cards
     return estimate_size(
-        AgentInput(question=TYPICAL, tools=cards, max_context_tokens=9_999, allows_edits=edits, turn=1, remaining=1)
+        AgentInput(
+            question=TYPICAL,
+            tools=cards,
+            max_context_tokens=9_999,
+            allows_edits=edits,
+            shows_room=False,
+            turn=1,
+            remaining=1,
+        )
     )
 
 

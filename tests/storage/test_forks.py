@@ -25,8 +25,11 @@ COPIED = {
 LEFT = {
     *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
+    *("run_tag", "run_search", "run_search_queue"),
 }
-"""What belongs to the origin alone: what it waits for, has reserved and was judged by, and what is shared anyway."""
+"""What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what
+is shared anyway. The words of a fork are indexed anew.
+"""
 
 ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}}
 """Checkpoints are numbered in the order in which they are copied, and no role has ended the fork."""

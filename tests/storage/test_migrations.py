@@ -190,6 +190,11 @@ POPULATE = {
         values (%(tenant)s, 'openai', 'openai', 'k1', '\\x00', clock_timestamp());
         insert into app.preset (tenant_id, name, engines, budget) values (%(tenant)s, 'fast', '{}', '{}');
     """,
+    "0026_run_organization": """
+        insert into app.run_tag (run_id, tag, tenant_id, position, run_created_at)
+        select id, 'sea', tenant_id, 1, created_at from app.run where id = %(run)s;
+        update app.run set title = 'Salt', pinned_at = now(), archived_at = now() where id = %(run)s;
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

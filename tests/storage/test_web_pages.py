@@ -163,3 +163,19 @@ async def test_a_search_shows_addresses_that_can_be_fetched_and_nothing_to_cite(
 async def test_a_search_without_an_engine_says_where_to_set_one_up(pages: WebPageReader) -> None:
     with pytest.raises(ToolFailedError, match="No search engine is set up"):
         await WebSearch()(WebSearchArgs(query="tides"), scope(pages))
+
+
+async def test_a_page_keeps_its_author_and_date_and_one_of_before_gets_them_when_it_is_fetched_again(
+    pages: WebPageReader, pool: Database, site: Site
+) -> None:
+    head = b"<head><meta name=author content='Ann Lee'><meta property=article:published_time content=2024-03-05T08:00Z>"
+    site.pages["/tides"] = Reply(TIDES.replace(b"<head>", head))
+    columns = "select author, published, page_starts from extracted_text"
+    assert (await read(pages, f"{site.url}/tides")).published == "2024-03-05"
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        assert await (await connection.execute(columns)).fetchall() == [("Ann Lee", "2024-03-05", [])]
+        await connection.execute("update extracted_text set author = null, published = null, page_starts = null")
+        await connection.execute("update source set added_at = added_at - interval '1 day'")
+    await read(pages, f"{site.url}/tides")
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        assert await (await connection.execute(columns)).fetchall() == [("Ann Lee", "2024-03-05", [])]

@@ -260,6 +260,20 @@ def _families() -> list[Case]:
         Case("family, nested", replace(family.request, question=nested)),
         Case("family, a child raises", replace(family.request, question=broken)),
         Case("conversing", conversing, earlier=replace(conversing, question="What is it?")),
+        *_follow_ups(),
+    ]
+
+
+def _follow_ups() -> list[Case]:
+    """Follow-ups on a report, whose kind rules choose."""
+    earlier = RunRequest(QUESTION, "agentflow", budget=Budget(max_turns=6))
+    texts = {
+        "question": "What do the rings of a Fresnel lens gather?",
+        "edit": "Please shorten the report.",
+        "research": "Look up how keepers wound the clockwork.",
+    }
+    return [
+        Case(f"follow-up, {kind}", replace(earlier, question=text), earlier=earlier) for kind, text in texts.items()
     ]
 
 

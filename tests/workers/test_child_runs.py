@@ -15,7 +15,8 @@ from offing.services.graphs import open_registry
 from offing.services.ingestion import Upload
 from offing.services.input_requests import list_input_requests, submit_response
 from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run
-from offing.storage import reports, runs
+from offing.storage import reports, run_summaries
+from offing.storage.run_filter import RunFilter
 from offing.storage.runs import RunRow
 from offing_workers.replay import replay_run
 from tests.chaos.library import DOCUMENTS
@@ -80,7 +81,8 @@ async def test_children_are_runs_of_their_own_whose_results_come_back_in_order(
     ]
     assert len({c.thread_id for c in children} | {run.thread_id}) == 3
     async with shared_platform.database.transaction(shared_platform.tenant) as connection:
-        listed = {r.id for r in await runs.list_recent_runs(connection, 50)}
+        summaries = await run_summaries.list_runs(connection, RunFilter(), None, 50)
+    listed = {summary.run.id for summary in summaries}
     assert run.id in listed
     assert not listed & {c.id for c in children}
 

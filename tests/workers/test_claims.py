@@ -4,6 +4,7 @@ from pathlib import Path
 
 from offing.core.report import ReportRevision
 from offing.core.step import StepKind
+from offing.report_files.writers import ReportFileWriter
 from offing.services.graphs import open_registry
 from offing.services.report_export import export_report
 from offing.storage import steps
@@ -33,6 +34,7 @@ async def test_a_corrected_draft_is_stored_counted_exported_and_replayed(
     assert [s.label for s in log if s.kind is StepKind.ROLE_CALL] == ["write", "correct"]
     again = await replay_run(shared_platform.database, shared_platform.tenant, ended.id, open_registry(""))
     assert again.is_same, again.detail
-    file = await export_report(shared_platform.database, shared_platform.tenant, ended.id, "json")
+    platform = shared_platform
+    file = await export_report(platform.database, ReportFileWriter(), platform.tenant, ended.id, "json")
     assert b'"problems_before": 2' in file.body
     assert file.body.count(b'"verdict": "supported"') == 6, "once with the sentence and once in the table"

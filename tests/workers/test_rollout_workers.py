@@ -86,10 +86,10 @@ async def wait_until_all_finalized(collector: Collector, batch_id: UUID, seconds
 
 
 async def runs_listed(collector: Collector) -> list[UUID]:
-    from offing.services import run_summaries, threads
-    from offing.storage.run_summaries import RunFilter
+    from offing.services import run_lists, threads
+    from offing.storage.run_filter import RunFilter
 
-    result, _ = await run_summaries.list_runs(collector.database, collector.tenant, RunFilter(), None, 50)
+    result = await run_lists.list_runs(collector.database, collector.tenant, RunFilter(), None, None, 50)
     listed, _ = await threads.list_threads(collector.database, collector.tenant, None, 50)
     assert listed == []
-    return [rendered.run.id for rendered in result]
+    return [rendered.run.id for rendered in result.runs]

@@ -18,6 +18,7 @@ import redis.asyncio
 
 from offing.core.model import EngineConfig
 from offing.exports.format import FORMATS, ExportOptions
+from offing.report_files.writers import ReportFileWriter
 from offing.services import report_export, trajectories
 from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest, submit_run
@@ -142,8 +143,8 @@ async def test_no_secret_is_found_in_any_sink(
     live = await list_keys(redis_url)
     assert worker.finish() == 0
     reports = [
-        (await report_export.export_report(platform.database, platform.tenant, run.id, f)).body
-        for f in ("md", "html", "json")
+        (await report_export.export_report(platform.database, ReportFileWriter(), platform.tenant, run.id, f)).body
+        for f in ("md", "html", "json", "bib", "ris")
     ]
     expected, atif = TrajectoryQuery(kind="interactive"), FORMATS["atif"]
     lines = trajectories.stream_trajectories(

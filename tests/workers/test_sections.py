@@ -37,6 +37,8 @@ SECTIONS = {
 }
 OPENING = "# Der Turm von Smeaton\nSmeaton baute den Turm bis 1759 [E1].\n\nLimits: Die Reichweite ist unbekannt."
 MARKS = {
+    "kind": "Decide what it asks for",
+    "merge": "up to date",
     "outline": "You plan a report",
     "opening": "You write what stands above",
     "Der Erbauer": "Write section 1",
@@ -48,6 +50,8 @@ MARKS = {
 }
 """Words of the prompts, by the call."""
 ANSWERS = {
+    "kind": "<kind>research</kind>\n<why>It asks for more.</why>",
+    "merge": OPENING,
     "outline": OUTLINE,
     "opening": OPENING,
     **SECTIONS,

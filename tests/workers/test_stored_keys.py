@@ -20,6 +20,7 @@ from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.exports.format import FORMATS, ExportOptions
 from offing.local.postgres_tools import choose_tools, dump_schema
+from offing.report_files.writers import ReportFileWriter
 from offing.services import access, providers, report_export, trajectories
 from offing.services.graphs import open_registry
 from offing.services.providers import ProviderRequest
@@ -133,8 +134,10 @@ async def test_no_stored_key_is_found_in_any_sink(
     assert worker.finish() == 0
     reports: list[bytes] = []
     for run in ended.values():
-        for file_format in ("md", "html", "json"):
-            exported = await report_export.export_report(platform.database, platform.tenant, run.id, file_format)
+        for file_format in ("md", "html", "json", "bib", "ris"):
+            exported = await report_export.export_report(
+                platform.database, ReportFileWriter(), platform.tenant, run.id, file_format
+            )
             reports.append(exported.body)
     query, atif = TrajectoryQuery(kind="interactive"), FORMATS["atif"]
     lines = trajectories.stream_trajectories(

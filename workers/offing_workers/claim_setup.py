@@ -142,6 +142,7 @@ async def _build_setup(
             row.seed,
             await forks.find_first_run_id(connection, row),
             row.report_style,
+            row.follow_up,
         ),
         graph=graph,
         recorded_calls=CallsSinceCheckpoint({})

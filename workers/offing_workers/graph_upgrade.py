@@ -65,7 +65,9 @@ class _Upgrade:
     @property
     def run_info(self) -> RunInfo:
         row = self.row
-        return RunInfo(row.id, row.question, (), row.budget, row.seed, report_style=row.report_style)
+        return RunInfo(
+            row.id, row.question, (), row.budget, row.seed, report_style=row.report_style, follow_up=row.follow_up
+        )
 
 
 async def upgrade_run(

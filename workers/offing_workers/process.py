@@ -28,6 +28,7 @@ from offing.models.call_slots import install_call_slots
 from offing.process_name import get_process_name
 from offing.sdk import Graph
 from offing.services import child_runs
+from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
 from offing.storage import runs
@@ -58,6 +59,9 @@ CANCEL_GRACE_SECONDS = 0.5
 
 Then its requests to model providers are cancelled, so that it stops paying within a second.
 """
+
+MAX_INDEXED_RUNS = 100
+"""Maximum number of runs of a tenant whose words are indexed per sweep."""
 
 DISTILLATION_POLL_SECONDS = 2.0
 """Seconds between polls for a distillation job.
@@ -138,6 +142,7 @@ class WorkerProcess:
             self._run_distillation_jobs,
             self._listen_to_control,
             self._remove_expired,
+            self._index_runs,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
@@ -273,6 +278,12 @@ class WorkerProcess:
         while True:
             await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
             more = await remove_expired(self._database, self._settings)
+
+    async def _index_runs(self) -> None:
+        """Index the words of new and changed runs periodically, so that searches find nearly all of them indexed."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            await index_all_tenants(self._database, MAX_INDEXED_RUNS)
 
     async def _fill_vectors(self) -> None:
         """Compute missing vectors of the document library."""

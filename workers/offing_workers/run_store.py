@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from offing.bus.notifier import RunDispatcher
+from offing.core.follow_up import FollowUp
 from offing.core.input_request import InputRequest, Responder
 from offing.core.model import EngineResponse
 from offing.core.report import Report
@@ -20,6 +21,7 @@ from offing.core.usage import UsageDelta
 from offing.kernel.run_store import (
     ChildRun,
     ChildRunAttachment,
+    EarlierRun,
     InputRequestAttachment,
     InputResponseAttachment,
     InterruptRequest,
@@ -172,6 +174,15 @@ class PostgresRunStore:
         return {id_: InterruptRequest(one, one.seq not in fresh) for id_, one in requests.items()}
 
     # The thread and child runs ----------------------------------------------------------------------------------------
+
+    async def find_earlier_run(self, follow_up: FollowUp) -> EarlierRun | None:
+        async with self._transaction() as connection:
+            question = await thread_history.find_question(connection, follow_up.run_id)
+            report = await reports.find_report(connection, follow_up.run_id, follow_up.version)
+            if question is None or report is None:
+                return None
+            calls = await steps.list_last_steps(connection, follow_up.run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
+        return EarlierRun(question, report, tuple(calls))
 
     async def list_thread_reports(self, limit: int) -> Sequence[ThreadReport]:
         thread_reports: list[ThreadReport] = []

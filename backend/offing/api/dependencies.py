@@ -19,6 +19,7 @@ from offing.core.model import EngineConfig
 from offing.library.readers import DocumentReaderPool
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine_discovery import default_engine_config, role_engine_configs
+from offing.report_files.writers import ReportFileWriter
 from offing.sdk import Graph
 from offing.services import graphs
 from offing.services.access import CachedAuthenticator
@@ -45,6 +46,8 @@ class AppDependencies:
     """MCP servers that runs may name."""
     document_readers: DocumentReaderPool
     """Reader pool for the documents of all uploads."""
+    report_writer: ReportFileWriter
+    """Writes all exports as DOCX and PDF."""
     upload_gate: UploadGate
     library_models: LibraryModels
     """The models that searches of the library use."""
@@ -74,6 +77,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             role_engines=role_engine_configs(),
             mcp_servers=McpServerRegistry(settings.mcp_config),
             document_readers=readers,
+            report_writer=ReportFileWriter(),
             upload_gate=UploadGate(),
             library_models=open_library_models(settings),
         )

@@ -84,10 +84,17 @@ RUN_EXAMPLE: Example = {
     "started_at": TIMESTAMP,
     "ended_at": None,
     "title": None,
+    "given_title": "",
+    "tags": ["networking"],
+    "pinned_at": None,
+    "archived_at": None,
+    "match": None,
     "pending_input_requests": 0,
     "forked_from_id": None,
     "forked_at_seq": None,
 }
+
+MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
@@ -132,6 +139,8 @@ SENTENCE_EXAMPLE: Example = {
     "passages": [],
     "unsupported_values": [],
     "verdict": "supported",
+    "rule_verdict": "supported",
+    "judgment": {"verdict": "supported", "reason": "It says so.", "passage": 1, "contradiction": None},
     "reasons": [],
 }
 
@@ -174,6 +183,10 @@ REPORT_EXAMPLE: Example = {
     "limitations": "Assembled from quoted sentences without a language model.",
     "author": "extractive",
     "revision": None,
+    "check": {"claims": 1, "judgments": 1, "checked_by": "openai/gpt-5.2", "groups": 1, "failure": "", "unverified": 0},
+    "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
+    "conflicts": [],
+    "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
     "created_at": TIMESTAMP,
 }
 
@@ -360,7 +373,10 @@ EXAMPLES: dict[str, Example] = {
     "RunOut": RUN_EXAMPLE,
     "RunDetail": RUN_EXAMPLE
     | {"live": LIVE_STATUS_EXAMPLE, "step_marks": "npnsmvnsm", "token_details": TOKEN_DETAILS_EXAMPLE},
-    "RunPage": {"items": [RUN_EXAMPLE], "next": None},
+    "RunPage": {"items": [RUN_EXAMPLE | {"match": MATCH_EXAMPLE}], "next": None, "unindexed_runs": 0},
+    "RunMatchOut": MATCH_EXAMPLE,
+    "RunChangeIn": {"title": "Connection pools", "tags": ["networking"], "pinned": True, "archived": None},
+    "RunDeletionOut": {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []},
     "AnswerDraftOut": DRAFT_EXAMPLE,
     "AnswerDraftList": {"items": [DRAFT_EXAMPLE]},
     "StepOut": STEP_EXAMPLE,
@@ -451,6 +467,7 @@ EXAMPLES: dict[str, Example] = {
         "description": "Plans, acts, checks and writes.",
         "version": "3f1c",
         "roles": ["planner", "executor", "verifier", "generator"],
+        "optional_roles": ["checker"],
         "diagram": "graph TD; planner-->executor;",
         "state_view": "memory",
     },

@@ -10,14 +10,22 @@ from offing.api.schemas import (
     BudgetIn,
     CitationOut,
     CitedSourceOut,
+    ClaimCheckOut,
+    ConflictOut,
+    FollowUpOut,
+    FollowUpOutcomeOut,
+    JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
     PassageOut,
     RatingOut,
     ReportOut,
     RevisionOut,
+    RunDeletionOut,
     RunDetail,
+    RunMatchOut,
     RunOut,
+    RunPage,
     ScopeIn,
     SearchHitOut,
     SectionOut,
@@ -32,7 +40,7 @@ from offing.api.schemas import (
     VectorCoverageOut,
 )
 from offing.core.answer_draft import DraftPart
-from offing.core.claim_table import list_marks
+from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts, list_marks
 from offing.core.model import hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_sources import (
@@ -47,11 +55,15 @@ from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.services.library import PassageInContext
 from offing.services.library_models import LibraryModels
+from offing.services.run_deletion import DeletionResult
+from offing.services.run_lists import RunList
+from offing.services.run_search import RunMatch
 from offing.services.run_summaries import LiveStatus, RunWithLiveStatus
 from offing.services.threads import ThreadWithRuns
 from offing.storage.library import SourceRow
 from offing.storage.reports import VerifiedReport
 from offing.storage.rewards import RewardRow
+from offing.storage.run_labels import NO_LABELS, RunLabels
 from offing.storage.run_summaries import RunSummary
 from offing.storage.runs import RunRow
 from offing.storage.search import PassageHitRow
@@ -61,7 +73,9 @@ from offing.storage.vectors import VectorCoverage
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
-def serialize_run(run: RunRow, title: str | None = None, pending_input_requests: int = 0) -> RunOut:
+def serialize_run(
+    run: RunRow, title: str | None = None, pending_input_requests: int = 0, labels: RunLabels = NO_LABELS
+) -> RunOut:
     spent = run.usage
     return RunOut(
         id=run.id,
@@ -85,10 +99,16 @@ def serialize_run(run: RunRow, title: str | None = None, pending_input_requests:
         started_at=run.started_at,
         ended_at=run.ended_at,
         title=title,
+        given_title=labels.title,
+        tags=list(labels.tags),
+        pinned_at=labels.pinned_at,
+        archived_at=labels.archived_at,
         pending_input_requests=pending_input_requests,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
+        follow_up=run.follow_up
+        and FollowUpOut(kind=run.follow_up.kind, run_id=run.follow_up.run_id, version=run.follow_up.version),
     )
 
 
@@ -100,7 +120,23 @@ def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
 
 
 def serialize_run_summary(summary: RunSummary) -> RunOut:
-    return serialize_run(summary.run, summary.title, summary.pending_input_requests)
+    return serialize_run(summary.run, summary.title, summary.pending_input_requests, summary.labels)
+
+
+def serialize_run_list(listed: RunList) -> RunPage:
+    matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
+    items = [serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs]
+    return RunPage(items=items, next=listed.next_cursor, unindexed_runs=listed.unindexed_count)
+
+
+def _serialize_match(match: RunMatch) -> RunMatchOut:
+    return RunMatchOut(location=match.location, excerpt=match.excerpt)
+
+
+def serialize_deletion(result: DeletionResult) -> RunDeletionOut:
+    return RunDeletionOut(
+        run_ids=list(result.run_ids), child_runs=result.child_run_count, kept_fork_ids=list(result.fork_ids)
+    )
 
 
 def serialize_run_detail(detail: RunWithLiveStatus) -> RunDetail:
@@ -177,6 +213,14 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         limitations=report.limits,
         author=report.written_by,
         revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
+        follow_up=None if report.follow_up is None else FollowUpOutcomeOut.model_validate(asdict(report.follow_up)),
+        check=None if report.check is None else ClaimCheckOut(**asdict(report.check)),
+        judged_by=describe_judges(report),
+        conflicts=[
+            ConflictOut(matter=c.matter, found_by=c.found_by, citations=list(c.citations))
+            for c in list_conflicts(report)
+        ],
+        conflict_search=describe_conflict_search(report),
         created_at=stored.created_at,
     )
 
@@ -285,6 +329,8 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         passages=list(sentence.passages),
         unsupported_values=list(sentence.unsupported_values),
         verdict=sentence.verdict.value if sentence.verdict else None,
+        rule_verdict=sentence.rule_verdict.value if sentence.rule_verdict else None,
+        judgment=None if sentence.judgment is None else JudgmentOut(**asdict(sentence.judgment)),
         reasons=list(list_marks(sentence)),
     )
 

@@ -208,6 +208,13 @@ class LiveBus:
                 lambda pipe: pipe.publish(_channel_name(tenant_id, run_id), orjson.dumps({"steps": encoded_steps}))
             )
 
+    async def publish_change(self, tenant_id: UUID, run_id: UUID) -> None:
+        """Tell the subscribers of a run to read it again, because something other than a step has changed.
+
+        Call it only after the change is committed.
+        """
+        await self._send(lambda pipe: pipe.publish(_channel_name(tenant_id, run_id), orjson.dumps({"steps": []})))
+
     async def publish_action(
         self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
     ) -> None:

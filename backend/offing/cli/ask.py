@@ -17,10 +17,11 @@ from offing.cli.draft_view import DraftView
 from offing.cli.hooks import build_hooks
 from offing.cli.input_responses import respond_to_pending
 from offing.cli.options import AskOptions
-from offing.cli.show import print_run, render_run
+from offing.cli.show import get_run_id, print_run, render_run
 from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
+from offing.core.follow_up import FollowUpKind
 from offing.core.model import EngineConfig
 from offing.core.report_style import MAX_TEMPLATE_CHARS, ReportLength, ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, Budget, Depth, RunStatus
@@ -33,16 +34,19 @@ from offing.models.embedding_models import open_embedder
 from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
 from offing.models.preset_table import Preset
 from offing.sdk import Graph
+from offing.services.follow_ups import FollowUpRequest, keep_engines
 from offing.services.ingestion import ingest_folder
 from offing.services.presets import get_preset
 from offing.services.providers import list_stored
-from offing.services.runs import RunRequest, choose_engines, select_engines, submit_run
+from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
 from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
+
+DEFAULT_GRAPH = "agentflow"
 
 
 def run_ask(options: AskOptions) -> int:
@@ -54,12 +58,13 @@ def run_ask(options: AskOptions) -> int:
     settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
     _check_options(options)
     style = build_report_style(options)
-    graph = get_graph(settings, options.graph)
-    engines = resolve_engine_configs(options.engines, graph)
-    if not options.preset:
-        check_roles_answered(graph, engines)
+    if not options.follow_up:  # before the servers start
+        graph = get_graph(settings, options.graph or DEFAULT_GRAPH)
+        engines = resolve_engine_configs(options.engines, graph)
+        if not options.preset:
+            check_roles_answered(graph, engines)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
-        return asyncio.run(_ask(options, graph, engines, servers, settings, progress, style))
+        return asyncio.run(_ask(options, servers, settings, progress, style))
 
 
 def resolve_engine_configs(
@@ -67,11 +72,21 @@ def resolve_engine_configs(
 ) -> dict[str, EngineConfig]:
     """Return the engine config of each role from the settings, a preset, and `role=engine` texts.
 
-    `all=…` stands for every role of the graph. Texts override the preset, which overrides the settings.
+    `all=…` stands for every role of the graph that is not optional. Texts override the preset, which overrides the
+    settings.
     """
+    return _find_settings_engines(graph) | _choose_named_engines(texts, graph, preset)
+
+
+def _find_settings_engines(graph: Graph) -> dict[str, EngineConfig]:
+    from_settings = role_engine_configs()
+    known = {role.name for role in graph.list_askable_roles(from_settings)}
+    return {name: engine_config for name, engine_config in from_settings.items() if name in known}
+
+
+def _choose_named_engines(texts: tuple[str, ...], graph: Graph, preset: Preset | None) -> dict[str, EngineConfig]:
     roles = [role.name for role in graph.roles]
-    settings = {name: engine_config for name, engine_config in role_engine_configs().items() if name in roles}
-    return settings | (preset.choose_engines(roles) if preset else {}) | parse_engine_configs(texts, roles)
+    return (choose_preset_engines(preset, graph) if preset else {}) | parse_engine_configs(texts, roles)
 
 
 def resolve_budget(options: AskOptions, preset: Preset | None) -> Budget:
@@ -108,7 +123,7 @@ def parse_engine_configs(texts: Sequence[str], roles: Sequence[str]) -> dict[str
 def check_roles_answered(graph: Graph, engines: Mapping[str, EngineConfig]) -> None:
     """Raise InvalidInput if a role needs a model and no engine config names one."""
     chosen = select_engines(graph, engines, default_engine_config())
-    for role in graph.roles:
+    for role in graph.list_askable_roles(engines):
         if role.extractive is None and chosen[role.name].engine == "extractive":
             problem = f"The role {role.name!r} of {graph.name} needs a model, but none is configured"
             remedy = f"Use --engine {role.name}=litellm:PROVIDER/MODEL, or set OFFING_DEFAULT_ENGINE."
@@ -152,6 +167,8 @@ def _check_options(options: AskOptions) -> None:
         raise InvalidInput("question", "must have at least 3 characters", "Enter a question.")
     if not 0 <= options.turn_limit <= 2048:
         raise InvalidInput("--max-turns", f"{options.turn_limit} is out of range", "Use 0 to 2048.")
+    if options.kind and not options.follow_up:
+        raise InvalidInput("--kind", "there is no earlier run", "Name the run with --follow-up RUN.")
     for folder in options.docs:
         if not folder.is_dir():
             raise InvalidInput("--docs", f"{folder} is not a folder", "Use a folder that contains documents.")
@@ -159,18 +176,18 @@ def _check_options(options: AskOptions) -> None:
 
 async def _ask(
     options: AskOptions,
-    graph: Graph,
-    engines: dict[str, EngineConfig],
     servers: ServerUrls,
     settings: Settings,
     progress: ProgressPrinter,
     style: ReportStyle | None,
 ) -> int:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        followed = await _find_followed_run(database, options)
+        graph = get_graph(settings, options.graph or (followed.graph if followed else DEFAULT_GRAPH))
         preset = await get_preset(database, LOCAL_TENANT, options.preset) if options.preset else None
-        if preset is not None:
-            engines = resolve_engine_configs(options.engines, graph, preset)
-            check_roles_answered(graph, engines)
+        named = _choose_named_engines(options.engines, graph, preset)
+        engines = _find_settings_engines(graph) | (keep_engines(graph, followed.engines) if followed else {}) | named
+        check_roles_answered(graph, engines)
         async with database.transaction(LOCAL_TENANT) as connection:  # before documents are read, which takes long
             choose_engines(graph, engines, default_engine_config(), await list_stored(connection))
         embedder = open_embedder(settings)
@@ -181,11 +198,14 @@ async def _ask(
             )
         request = RunRequest(
             options.question,
-            options.graph,
+            graph.name,
             budget=resolve_budget(options, preset),
-            engines=engines,
+            engines=named,
+            default_engines=_find_settings_engines(graph),
             scope=_build_scope(options, collections),
             report_style=style,
+            named_scope=frozenset(name for name in ("web", "code") if getattr(options, name) is False),
+            follow_up=followed and FollowUpRequest(FollowUpKind(options.kind or FollowUpKind.AUTO), followed.id),
         )
         graphs = {graph.name: graph}
         submitted = await submit_run(
@@ -201,6 +221,15 @@ async def _ask(
         result = await render_run(database, run.id)
     print_result(result, options.as_json)
     return 0 if run.status is RunStatus.DONE else 1
+
+
+async def _find_followed_run(database: Database, options: AskOptions) -> RunRow | None:
+    """Return the run whose report the question is about. `None` means that it is a new question."""
+    if not options.follow_up:
+        return None
+    run_id = await get_run_id(database, options.follow_up)
+    async with database.transaction(LOCAL_TENANT) as connection:
+        return await runs.get_run(connection, run_id)
 
 
 def _build_scope(options: AskOptions, collections: list[str]) -> dict[str, Any]:

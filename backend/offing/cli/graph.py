@@ -98,15 +98,19 @@ def record(run: str, output: Path) -> int:
     output
         The file to write. It contains what the run has read, so treat it like the documents.
     """
+    from offing.core.model import get_smallest_answer
     from offing.models.engine import can_revise
     from offing.testing.recording import Recording, recording_to_json
 
     async def work(database: Database) -> Recording:
         row, steps, earlier = await get_recording(database, LOCAL_TENANT, await get_run_id(database, run))
         windows = {role: size for role, one in row.engines.items() if (size := one.context_tokens) is not None}
+        answers = {role: size for role, one in row.engines.items() if (size := get_smallest_answer(one)) is not None}
         reason, style = row.stop_reason or "", row.report_style
         revises = tuple(sorted(role for role, one in row.engines.items() if can_revise(one)))
-        return Recording(row.question, steps, row.budget, earlier, row.seed, reason, windows, style, revises)
+        return Recording(
+            row.question, steps, row.budget, earlier, row.seed, reason, windows, style, revises, row.follow_up, answers
+        )
 
     output.write_bytes(orjson.dumps(recording_to_json(run_with_database(work)), option=orjson.OPT_INDENT_2))
     return 0
@@ -118,6 +122,7 @@ def _describe_graph(graph: Graph) -> dict[str, Any]:
         "title": graph.title,
         "version": graph.version,
         "roles": [role.name for role in graph.roles],
+        "optional_roles": [role.name for role in graph.optional_roles],
         "tools": [tool.spec.name for tool in custom_tools_of(graph)],
     }
 

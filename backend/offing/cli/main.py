@@ -10,7 +10,16 @@ from dotenv import load_dotenv
 from offing import environment
 from offing.cli import evaluation_commands, rollout_commands
 from offing.cli.command import COMMANDS
-from offing.cli.options import AskOptions, Flag, ForkOptions, Json, Paths, ServeEngineOptions
+from offing.cli.options import (
+    AskOptions,
+    Flag,
+    ForkOptions,
+    Json,
+    OrganizeOptions,
+    Paths,
+    RunListOptions,
+    ServeEngineOptions,
+)
 from offing.core.errors import InvalidInput
 
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
@@ -147,11 +156,40 @@ def answer(run: str, *, text: str | None = None) -> int:
 
 
 @app.command
-def runs(*, limit: int = 20, json: Json = False) -> int:
-    """List recent runs, newest first."""
-    from offing.cli.show import list_runs
+def runs(options: RunListOptions = RunListOptions()) -> int:  # noqa: B008 - it is frozen
+    """List runs, newest first. Archived runs are left out."""
+    from offing.cli.run_list import list_runs
 
-    return list_runs(limit, json)
+    return list_runs(options)
+
+
+@app.command
+def organize(run: str, options: OrganizeOptions = OrganizeOptions()) -> int:  # noqa: B008 - it is frozen
+    """Give a run a title and tags, pin it, or archive it. Without options, show what it has.
+
+    RUN is an id or the last characters of an id.
+    """
+    from offing.cli.run_list import organize_run
+
+    return organize_run(run, options)
+
+
+@app.command
+def delete(run: str, *, later_runs: Flag = False, yes: Flag = False) -> int:
+    """Delete an ended run permanently with its steps, report, ratings, files and the runs that it started.
+
+    Parameters
+    ----------
+    run
+        A run id or the last characters of an id.
+    later_runs
+        Also delete the later runs of its thread, which build on it.
+    yes
+        Delete without asking.
+    """
+    from offing.cli.run_list import delete_run
+
+    return delete_run(run, with_later_runs=later_runs, is_confirmed=yes)
 
 
 @app.command
@@ -163,13 +201,18 @@ def show(run: str, *, json: Json = False) -> int:
 
 
 @app.command
-def export(run: str, *, format: Literal["md", "html", "json"] = "md", output: Path | None = None) -> int:
-    """Write the report of a run with its evidence.
+def export(
+    run: str,
+    *,
+    format: Literal["md", "html", "json", "docx", "pdf", "bib", "ris"] = "md",
+    output: Path | None = None,
+) -> int:
+    """Write the report of a run with its evidence, or its cited sources.
 
     Parameters
     ----------
     format
-        `md`, `html` or `json`.
+        `md`, `html`, `json`, `docx` or `pdf` for the report. `bib` (BibTeX) or `ris` for its cited sources.
     output
         The file to write. Default: standard output.
     """

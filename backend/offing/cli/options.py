@@ -31,8 +31,14 @@ class AskOptions:
     docs: tuple[Path, ...] = ()
     """A folder of documents to index and search. Repeat the option for several. Unchanged documents
     are not indexed again. Default: the whole library."""
-    graph: str = "agentflow"
-    """The graph to run."""
+    follow_up: str = ""
+    """A run id, or the last characters of an id, whose report the question is about. The new run keeps the scope,
+    engines and tool policy of that run where options name no others."""
+    kind: Literal["auto", "question", "edit", "research"] | None = None
+    """What a follow-up does: answer a question on the report from its evidence, edit the report, or research and
+    merge the findings into it. Default: auto, which lets the run decide."""
+    graph: str | None = None
+    """The graph to run. Default: agentflow, or the graph of the run that is followed."""
     engines: Annotated[tuple[str, ...], Parameter(name="--engine")] = ()
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
     preset: str = ""
@@ -48,10 +54,10 @@ class AskOptions:
     """Maximum cost of the run in US dollars."""
     max_seconds: float | None = None
     """Maximum working time in seconds. The run then writes its report from what it has."""
-    web: bool = False
-    """Allow web search and reading public web pages."""
-    code: bool = False
-    """Allow running Python in a sandbox without network access."""
+    web: bool | None = None
+    """Allow web search and reading public web pages. Default: no, or as in the run that is followed."""
+    code: bool | None = None
+    """Allow running Python in a sandbox without network access. Default: no, or as in the run that is followed."""
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""
@@ -99,6 +105,59 @@ class ForkOptions:
     """A user message for the planner."""
     paths: Annotated[Paths, Parameter(name="--path")] = ()
     """A folder or a .py file with a graph that is not installed. Repeat the option for several."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunListOptions:
+    """Options of `offing runs`."""
+
+    search: str = ""
+    """Words that all occur in the question, the given title or the latest report, in any form."""
+    status: Literal["queued", "running", "waiting", "paused", "done", "failed", "cancelled"] | None = None
+    """Only runs with this status."""
+    group: Literal["active", "ended"] | None = None
+    """Only runs that have not ended, or only those that have."""
+    waiting: Flag = False
+    """Only runs with an input request that waits for a person."""
+    graph: str | None = None
+    """Only runs of this graph."""
+    tag: str | None = None
+    """Only runs with this tag."""
+    pinned: bool | None = None
+    """Only pinned runs, or with --no-pinned the others."""
+    archived: Flag = False
+    """Only archived runs."""
+    all: Flag = False
+    """Archived runs, too."""
+    since: str | None = None
+    """Only runs created at this date or time or later, such as 2026-11-01 or 2026-11-01T09:30. Times without an
+    offset are local."""
+    until: str | None = None
+    """Only runs created before this date or time."""
+    limit: int = 20
+    """Maximum number of runs."""
+    as_json: Json = False
+    """Print only JSON on standard output."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganizeOptions:
+    """Options of `offing organize`. What no option names stays unchanged."""
+
+    title: str | None = None
+    """A title. Empty: the title of the run's report again."""
+    tags: Annotated[tuple[str, ...], Parameter(name="--tag", negative="")] = ()
+    """A tag to add. Repeat the option for several."""
+    untag: Annotated[tuple[str, ...], Parameter(negative="")] = ()
+    """A tag to remove. Repeat the option for several."""
+    pin: bool | None = None
+    """Pin the run, or with --no-pin unpin it."""
+    archive: bool | None = None
+    """Archive the run, or with --no-archive return it to the list."""
     as_json: Json = False
     """Print only JSON on standard output."""
 

@@ -1,4 +1,4 @@
-"""`offing runs`, `show` and `export`: print stored runs for a terminal or a script."""
+"""`offing show` and `export`: print stored runs for a terminal or a script."""
 
 import asyncio
 import sys
@@ -11,16 +11,17 @@ from uuid import UUID
 import orjson
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
 
 from offing.cli.hooks import migrate
 from offing.cli.id_suffix import select_match
 from offing.cli.terminal import print_json, strip_control
-from offing.core.errors import NotFound
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.report import Report
 from offing.core.report_formats import render_html, render_markdown, report_to_json
 from offing.local.background import get_status
-from offing.local.servers import open_servers
+from offing.local.servers import ServerUrls, open_servers
+from offing.report_files.writers import ReportFileWriter
+from offing.services.report_export import Format, export_report
 from offing.settings import load_settings
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -38,33 +39,26 @@ REPORT_RENDERERS: dict[str, Callable[[Report], str]] = {
 
 
 def run_with_database(function: Callable[[Database], Awaitable[T]]) -> T:
-    """Run a function with the database of this data directory, starting the servers if needed.
+    """Run a function with the database of this data directory, as `run_with_servers` does."""
+    return run_with_servers(lambda database, _: function(database))
+
+
+def run_with_servers(function: Callable[[Database, ServerUrls], Awaitable[T]]) -> T:
+    """Run a function with the database and the servers of this data directory, starting them if needed.
 
     If no stack is running, the database is migrated first, so that any command may be the first one.
     """
     settings = load_settings()
     idle = get_status(settings).pid is None
 
-    async def opened(url: str) -> T:
-        async with Database(url, max_connections=2) as database:
-            return await function(database)
+    async def opened(servers: ServerUrls) -> T:
+        async with Database(servers.app_url, max_connections=2) as database:
+            return await function(database, servers)
 
     with open_servers(settings) as servers:
         if idle:
             migrate(servers)
-        return asyncio.run(opened(servers.app_url))
-
-
-def list_runs(limit: int, as_json: bool) -> int:
-    recent_runs = run_with_database(lambda database: _list_recent(database, limit))
-    if as_json:
-        return print_json([_summarize_run(run) for run in recent_runs])
-    table = Table("run", "state", "turns", "question", box=None)
-    for run in recent_runs:
-        state = f"{run.status}: {run.stop_reason}" if run.stop_reason else run.status
-        table.add_row(str(run.id)[-8:], state, str(run.usage.turns), strip_control(run.question[:90]))
-    Console().print(table)
-    return 0
+        return asyncio.run(opened(servers))
 
 
 def show_run(run_text: str, as_json: bool) -> int:
@@ -80,21 +74,28 @@ def show_run(run_text: str, as_json: bool) -> int:
     return 0
 
 
-def export_run(run_text: str, format: str, output: Path | None) -> int:
-    async def work(database: Database) -> Report:
-        run = await get_run_id(database, run_text)
-        async with database.transaction(LOCAL_TENANT) as connection:
-            report = await _find_report(connection, run)
-        if report is None:
-            raise NotFound("report of run", str(run))
-        return report
-
-    rendered = REPORT_RENDERERS[format](run_with_database(work))
+def export_run(run_text: str, format: Format, output: Path | None) -> int:
+    """Write a report to a file or to standard output. Raises `InvalidInput` if a terminal would get a binary file."""
+    if format in ("docx", "pdf") and output is None and sys.stdout.isatty():
+        problem = f"A terminal cannot show a file in the format {format}"
+        raise InvalidInput("output", problem, f"Name a file, such as --output report.{format}.")
+    body = run_with_database(lambda database: _render_report(database, run_text, format))
     if output is None:
-        sys.stdout.write(rendered)
+        sys.stdout.buffer.write(body)
     else:
-        output.write_text(rendered, encoding="utf-8")
+        output.write_bytes(body)
     return 0
+
+
+async def _render_report(database: Database, run_text: str, format: Format) -> bytes:
+    run = await get_run_id(database, run_text)
+    if format not in REPORT_RENDERERS:
+        return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format)).body
+    async with database.transaction(LOCAL_TENANT) as connection:
+        report = await _find_report(connection, run)
+    if report is None:
+        raise NotFound("report of run", str(run))
+    return REPORT_RENDERERS[format](report).encode()
 
 
 NO_REPORT: dict[str, Any] = {
@@ -102,6 +103,10 @@ NO_REPORT: dict[str, Any] = {
     "sources": [],
     "sections": [],
     "claims": [],
+    "judged_by": "",
+    "check": None,
+    "conflicts": [],
+    "conflict_search": "",
     "revision": None,
     "score": {"sentences": 0, "supported": 0, "citations": 0},
 }
@@ -139,7 +144,7 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         details = await run_summaries.get_token_details(connection, run_id)
     rendered = report_to_json(report) if report else NO_REPORT
     return {
-        **_summarize_run(row),
+        **summarize_run(row),
         "token_details": asdict(details),
         "error": row.error,
         "answer": report.answer.text if report and report.answer else None,
@@ -149,7 +154,12 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "sources": rendered["sources"],
         "sentences": rendered["sections"],
         "claims": rendered["claims"],
+        "judged_by": rendered["judged_by"],
+        "check": rendered["check"],
+        "conflicts": rendered["conflicts"],
+        "conflict_search": rendered["conflict_search"],
         "revision": rendered["revision"],
+        "follow_up": rendered.get("follow_up"),
         "score": rendered["score"],
         "steps": [
             {
@@ -167,7 +177,8 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
     }
 
 
-def _summarize_run(run: RunRow) -> dict[str, Any]:
+def summarize_run(run: RunRow) -> dict[str, Any]:
+    """Return the fields of a run that lists have, too."""
     spent = run.usage
     usage = {
         "turns": spent.turns,
@@ -191,11 +202,6 @@ async def _find_report(connection: Connection, run_id: UUID) -> Report | None:
     """Return the latest report of a run with the positions of its citations. `None` means that there is none."""
     report = await reports.find_latest_report(connection, run_id)
     return None if report is None else await locate_citations(connection, run_id, report)
-
-
-async def _list_recent(database: Database, limit: int) -> list[RunRow]:
-    async with database.transaction(LOCAL_TENANT) as connection:
-        return await runs.list_recent_runs(connection, limit)
 
 
 async def get_run_id(database: Database, run_text: str) -> UUID:

@@ -5,8 +5,11 @@ from typing import Any
 
 from offing.core.tool import ToolStatus
 
-CALCULATION_FIELDS = {"calculate": "text", "run_python": "stdout"}
-"""The tools that calculate, and the field of their content that has the result."""
+CALCULATION_FIELDS = {"calculate": "text", "run_python": "stdout", "earlier_report": "calculations"}
+"""The tools that calculate, and the field of their content that has the result.
+
+The earlier report of a follow-up brings the results of its run.
+"""
 
 
 def find_calculation(payload: Mapping[str, Any]) -> str | None:

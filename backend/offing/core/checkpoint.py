@@ -43,7 +43,10 @@ class StoredCheckpoint:
     parent_id: str | None
     """Id of the checkpoint before this one. `None` means that it is the first."""
     run_id: UUID | None
-    """Id of the run that wrote the checkpoint. `None` means that the store has only one run."""
+    """Id of the run that wrote the checkpoint.
+
+    `None` means that the store has only one run, or that the run was deleted.
+    """
     checkpoint: Mapping[str, Any]
     """LangGraph's checkpoint with its channel values."""
     metadata: Mapping[str, Any]

@@ -7,6 +7,8 @@ text. The functions are pure: they read the stored text through a function that 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from uuid import UUID
 
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
 from offing.core.quote_matching import locate_quote
@@ -23,6 +25,7 @@ from offing.core.report import (
 )
 from offing.core.run import StopReason
 from offing.core.step import shorten_line
+from offing.core.table_scale import read_table_values
 from offing.core.tool import SourceSpan
 
 TextLookup = Callable[[SourceSpan], str]
@@ -69,7 +72,7 @@ def verify_citations(
     """
     numbering = _CitationNumbering(evidence, lookup_text, _collect_quotes(draft), context)
     lead = _build_lead(draft)
-    answer = numbering.number_sentence(lead) if lead is not None else None
+    answer = numbering.number_sentence(lead, is_answer=True) if lead is not None else None
     sections = tuple(
         Section(s.heading.strip(), tuple(numbering.number_sentence(one) for one in s.sentences if one.text.strip()))
         for s in draft.sections
@@ -121,7 +124,7 @@ def _collect_quotes(draft: ReportDraft) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Located:
+class LocatedCitation:
     """A citation that was not rejected."""
 
     evidence: Evidence
@@ -145,17 +148,19 @@ class _CitationNumbering:
     citations: dict[SourceSpan, Citation] = field(default_factory=dict[SourceSpan, Citation])
     last_number: int = 0
 
-    def number_sentence(self, draft: DraftSentence) -> Sentence:
+    def number_sentence(self, draft: DraftSentence, *, is_answer: bool = False) -> Sentence:
         """Return one sentence with its verified citations.
 
-        Markers such as [E3] in the text count as citations and are removed from it.
+        Markers such as [E3] in the text count as citations and are removed from it. A short answer is also supported
+        by the quotes of all sections, because it has none of its own.
         """
         self.last_number += 1
         text, marked = _strip_markers(draft.text), self._list_marked_quotes(draft)
         first = [DraftCitation(evidence=id, quote=quotes[0] if quotes else "") for id, quotes in marked]
         outcomes = [self._locate_citation(c) for c in (*draft.citations, *first)]
-        located = [o for o in outcomes if isinstance(o, _Located)]
-        further = [DraftCitation(evidence=id, quote=quote) for id, quotes in marked for quote in quotes[1:]]
+        located = [o for o in outcomes if isinstance(o, LocatedCitation)]
+        more = [*((id, quotes[1:]) for id, quotes in marked), *(self.quotes.items() if is_answer else ())]
+        further = [DraftCitation(evidence=id, quote=quote) for id, quotes in more for quote in quotes]
         quoted = self._add_quotes(text, [one for one in located if one.is_quote], further)
         numbers = tuple(dict.fromkeys(map(self._assign_number, quoted)))
         named = dict.fromkeys(self._assign_number(one) for one in located if not one.is_quote)
@@ -188,46 +193,35 @@ class _CitationNumbering:
     def _find_own_quotes(self, evidence: str, text: str) -> list[str]:
         """Return the words that a sentence has in quotation marks and that stand in a passage of evidence."""
         own = [DraftCitation(evidence=evidence, quote=quote) for quote in _QUOTED.findall(text)]
-        return [c.quote for c in own if isinstance(self._locate_citation(c), _Located)]
+        return [c.quote for c in own if isinstance(self._locate_citation(c), LocatedCitation)]
 
-    def _add_quotes(self, text: str, quoted: list[_Located], further: Sequence[DraftCitation]) -> list[_Located]:
+    def _add_quotes(
+        self, text: str, quoted: list[LocatedCitation], further: Sequence[DraftCitation]
+    ) -> list[LocatedCitation]:
         """Return the quotes of a sentence, with those further ones that state what the others do not."""
         missing = self._find_unsupported(text, quoted) if quoted else ()
         for citation in further:
             if not missing:
                 break
             one = self._locate_citation(citation)
-            if isinstance(one, _Located) and len(left := self._find_unsupported(text, [*quoted, one])) < len(missing):
+            if isinstance(one, LocatedCitation) and len(left := self._find_unsupported(text, [*quoted, one])) < len(
+                missing
+            ):
                 quoted, missing = [*quoted, one], left
         return quoted
 
-    def _find_unsupported(self, text: str, quoted: Sequence[_Located]) -> tuple[str, ...]:
+    def _find_unsupported(self, text: str, quoted: Sequence[LocatedCitation]) -> tuple[str, ...]:
         titles = tuple(dict.fromkeys(title for one in quoted for title in one.titles if title))
         quotes = tuple(one.text for one in quoted)
-        return find_unsupported_values(
-            text, ClaimSupport(quotes, titles, self.context.calculations, self.context.question)
+        support = ClaimSupport(
+            quotes, titles, self.context.calculations, self.context.question, _read_table_values(quoted)
         )
+        return find_unsupported_values(text, support)
 
-    def _locate_citation(self, draft: DraftCitation) -> _Located | str:
-        """Return the citation with its span, or the reason why it was rejected."""
-        evidence = self.evidence.get(draft.evidence.strip())
-        if evidence is None:
-            return f"{shorten_line(draft.evidence, 40) or 'An unnamed source'} was not retrieved in this run."
-        text, span = self.lookup_text(evidence.span), evidence.span
-        if not text or len(text) != span.end - span.start:
-            return f"The stored text of {evidence.id} is not available."
-        titles = (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
-        if not draft.quote.strip():
-            return _Located(evidence, span, text, titles, is_quote=False)
-        if position := locate_quote(draft.quote, text):
-            return _build_located(evidence, span.start, text, position, titles)
-        around = widen_span(span)
-        window = self.lookup_text(around)
-        if position := _locate_nearest(draft.quote, window, span.start - around.start):
-            return _build_located(evidence, around.start, window, position, titles)
-        return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+    def _locate_citation(self, draft: DraftCitation) -> LocatedCitation | str:
+        return locate_citation(draft, self.evidence, self.lookup_text)
 
-    def _assign_number(self, one: _Located) -> int:
+    def _assign_number(self, one: LocatedCitation) -> int:
         if one.span not in self.citations:
             number = len(self.citations) + 1
             source_id, title = one.evidence.source_id, one.evidence.title
@@ -235,12 +229,43 @@ class _CitationNumbering:
         return self.citations[one.span].number
 
 
+def locate_citation(
+    draft: DraftCitation, evidence_by_id: Mapping[str, Evidence], lookup_text: TextLookup
+) -> LocatedCitation | str:
+    """Return the citation with its span, or the reason why it was rejected."""
+    evidence = evidence_by_id.get(draft.evidence.strip())
+    if evidence is None:
+        return f"{shorten_line(draft.evidence, 40) or 'An unnamed source'} was not retrieved in this run."
+    text, span = lookup_text(evidence.span), evidence.span
+    if not text or len(text) != span.end - span.start:
+        return f"The stored text of {evidence.id} is not available."
+    titles = (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
+    if not draft.quote.strip():
+        return LocatedCitation(evidence, span, text, titles, is_quote=False)
+    if position := locate_quote(draft.quote, text):
+        return _build_located(evidence, span.start, text, position, titles)
+    around = widen_span(span)
+    window = lookup_text(around)
+    if position := _locate_nearest(draft.quote, window, span.start - around.start):
+        heading_above = _HEADING.findall(window[: position[0]])[-1:]
+        return _build_located(evidence, around.start, window, position, (*titles, *heading_above))
+    return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+
+
+def _read_table_values(quoted: Sequence[LocatedCitation]) -> frozenset[Decimal]:
+    """Return the numbers of quotes in full, where a quote or title of the same source gives their scale."""
+    texts: dict[UUID, list[str]] = {}
+    for one in quoted:
+        texts.setdefault(one.evidence.source_id, []).extend((one.text, *one.titles))
+    return frozenset(value for listed in texts.values() for value in read_table_values(listed))
+
+
 def _build_located(
     evidence: Evidence, offset: int, text: str, position: tuple[int, int], titles: tuple[str, ...]
-) -> _Located:
+) -> LocatedCitation:
     start, end = position
     span = SourceSpan(evidence.span.text_id, offset + start, offset + end)
-    return _Located(evidence, span, text[start:end], titles)
+    return LocatedCitation(evidence, span, text[start:end], titles)
 
 
 def _locate_nearest(quote: str, window: str, passage_start: int) -> tuple[int, int] | None:

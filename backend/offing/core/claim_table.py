@@ -1,9 +1,13 @@
-"""The claims of a report: the sentences that cite something, each with a verdict and the passages judged."""
+"""The claims of a report: the sentences that cite something, each with a verdict and the passages judged.
 
-from dataclasses import dataclass
+The texts say who judged them, and whether conflicts between sources were looked for.
+"""
+
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from offing.core.report import ClaimVerdict, Report, Sentence
+from offing.core.conflicts import find_conflicts
+from offing.core.report import ClaimCheck, ClaimVerdict, Conflict, Report, Sentence
 
 NO_SOURCE = "no source"
 PASSAGE_ONLY = "passage only, no words quoted"
@@ -42,10 +46,26 @@ def list_marks(sentence: Sentence) -> tuple[str, ...]:
     """Return why a sentence is not supported, in words. Empty means that it is supported."""
     if sentence.is_supported:
         return ()
+    return (*_list_rule_marks(sentence), *_list_checker_marks(sentence))
+
+
+def _list_rule_marks(sentence: Sentence) -> tuple[str, ...]:
+    if sentence.rule_verdict is ClaimVerdict.SUPPORTED:
+        return ()
     if sentence.citations:
         return (f"{NOT_QUOTED}: {', '.join(sentence.unsupported_values)}",)
     first = PASSAGE_ONLY if sentence.passages else NO_SOURCE
     return (first, *sentence.rejected)
+
+
+def _list_checker_marks(sentence: Sentence) -> tuple[str, ...]:
+    """Return what the checker objects to."""
+    judgment = sentence.judgment
+    if judgment is None or judgment.verdict is ClaimVerdict.SUPPORTED:
+        return ()
+    by = f" by [{judgment.contradiction}]" if judgment.contradiction else ""
+    reason = f": {judgment.reason}" if judgment.reason else ""
+    return (f"checker: {VERDICT_TEXTS[judgment.verdict]}{by}{reason}",)
 
 
 def count_verdicts(report: Report) -> dict[ClaimVerdict, int]:
@@ -54,15 +74,81 @@ def count_verdicts(report: Report) -> dict[ClaimVerdict, int]:
     return {verdict: count for verdict in ClaimVerdict if (count := verdicts.count(verdict))}
 
 
+def list_conflicts(report: Report) -> tuple[Conflict, ...]:
+    """Return the conflicts between sources: those that the checker listed, and then those that only rules find."""
+    quoted = {number for sentence in report.sentences() for number in sentence.citations}
+    by_rules = find_conflicts([citation for citation in report.citations if citation.number in quoted])
+    known = {conflict.citations for conflict in report.conflicts}
+    return (*report.conflicts, *(one for one in by_rules if one.citations not in known))
+
+
+def describe_judges(report: Report) -> str:
+    """Say in words who gave the verdicts of a report. Empty means that no sentence cites anything."""
+    if not build_claim_table(report):
+        return ""
+    check = report.check
+    if check is None:
+        return "The verdicts are given by rules, which compare each sentence with its quotes."
+    if not check.judgments:
+        return f"The verdicts are given by rules alone. The checker judged no sentence: {_end(check.failure)}"
+    judges = f"The verdicts are given by rules and by {check.checked_by}, which judged {check.judgments} of "
+    judges += f"{check.claims} sentences."
+    rest = f"It did not judge the others: {_end(check.failure)}" if check.judgments < check.claims else ""
+    return " ".join(filter(None, (judges, rest, _describe_unverified(check))))
+
+
+def describe_conflict_search(report: Report) -> str:
+    """Say in words who looked for conflicts between sources. Empty means that no sentence cites anything."""
+    if not build_claim_table(report):
+        return ""
+    if len({citation.source_id for citation in report.cited()}) < 2:
+        return "Conflicts between sources were not looked for, because fewer than two sources are cited."
+    check, rules = report.check, "rules, which find two quotes that say the same with another number or date"
+    if check is None or not check.groups:
+        searched = f"Conflicts between sources were looked for only by {rules}."
+    else:
+        within = f" within each of {check.groups} groups of sentences" if check.groups > 1 else ""
+        searched = f"Conflicts between sources were looked for by {check.checked_by}{within}, and by {rules}."
+    return searched if list_conflicts(report) else f"{searched} None was found."
+
+
+def _describe_unverified(check: ClaimCheck) -> str:
+    if not check.unverified:
+        return ""
+    return f"Contradictions or conflicts that it named in words that no passage contains: {check.unverified}."
+
+
+def _end(text: str) -> str:
+    """Return a text that ends as a sentence."""
+    return text if text.endswith((".", "!", "?")) else f"{text or 'it gave no reason'}."
+
+
 def claims_to_json(report: Report) -> list[dict[str, Any]]:
     """Return the claims of a report as JSON."""
     return [
         {
             "sentence": claim.sentence.id,
+            "text": claim.sentence.text,
             "verdict": claim.verdict.value,
+            "rule_verdict": claim.sentence.rule_verdict,
+            "judgment": asdict(claim.sentence.judgment) if claim.sentence.judgment else None,
             "citations": list(claim.citations),
             "unsupported_values": list(claim.sentence.unsupported_values),
             "reasons": list(claim.reasons),
         }
         for claim in build_claim_table(report)
+    ]
+
+
+def conflicts_to_json(report: Report) -> list[dict[str, Any]]:
+    """Return the conflicts between sources as JSON."""
+    quotes = {citation.number: citation.quote for citation in report.citations}
+    return [
+        {
+            "matter": one.matter,
+            "found_by": one.found_by,
+            "citations": list(one.citations),
+            "quotes": [quotes[number] for number in one.citations],
+        }
+        for one in list_conflicts(report)
     ]

@@ -11,11 +11,10 @@ from offing.core.citation import (
     list_cited_ids,
     list_draft_sentences,
     verify_citations,
-    widen_span,
 )
-from offing.core.claim_support import ClaimSupport, find_unsupported_values
+from offing.core.claim_support import ClaimSupport, find_unsupported_numbers
 from offing.core.quote_matching import FoldedText, fold_text, locate_quote
-from offing.core.report import DraftCitation, DraftSentence, Evidence, ReportDraft, Sentence
+from offing.core.report import DraftCitation, DraftSentence, Evidence, Layout, Report, ReportDraft, Sentence
 from offing.core.run import StopReason
 
 MIN_SIMILARITY = 0.4
@@ -53,7 +52,7 @@ class DraftCheck:
     """The result of checking a draft."""
 
     problems: tuple[ProblemSentence, ...]
-    """Sentences that the report would mark. Sentences that cite nothing are included only if they state a number."""
+    """Sentences that the report would mark. Those that cite nothing are included only for new numbers."""
     evidence: tuple[Evidence, ...]
     """The passages that these sentences cite, in the order of their ids."""
 
@@ -64,7 +63,7 @@ def check_draft(
     """Check a draft as `verify_citations` does, and say what to correct."""
     report = verify_citations(draft, evidence, lookup_text, StopReason.ANSWERED, context=context)
     pairs = tuple(zip(list_draft_sentences(draft), report.sentences(), strict=True))
-    finder = _TextFinder(evidence, lookup_text)
+    finder = _TextFinder(evidence, lookup_text, _collect_known(report, context))
     problems = tuple(
         ProblemSentence(sentence.id, sentence.text, one.citations, sentence_problems)
         for one, sentence in pairs
@@ -97,11 +96,14 @@ class _TextFinder:
 
     evidence: Mapping[str, Evidence]
     lookup_text: TextLookup
+    known: ClaimSupport
+    """What a sentence that cites nothing may repeat."""
     _folded: dict[str, FoldedText] = field(default_factory=dict[str, FoldedText])
 
-    def read_around(self, id: str) -> str:
+    def read_passage(self, id: str) -> str:
+        """Return the text of a passage without its neighbors, because the writer is told that the passage says it."""
         one = self.evidence.get(id)
-        return "" if one is None else self.lookup_text(widen_span(one.span)) or self.lookup_text(one.span)
+        return "" if one is None else self.lookup_text(one.span)
 
     def find_quote(self, quote: str) -> str:
         """Return the id of the first passage that contains a quote. Empty if none does."""
@@ -113,9 +115,19 @@ class _TextFinder:
         return locate_quote(quote, text, folded) is not None
 
 
+def _collect_known(report: Report, context: ClaimContext) -> ClaimSupport:
+    """Collect the quotes of the whole report, its supported sentences, the question and the calculations."""
+    quoted = {number for sentence in report.sentences() for number in sentence.citations}
+    quotes = (citation.quote for citation in report.citations if citation.number in quoted)
+    supported = (sentence.text for sentence in report.sentences() if sentence.citations and sentence.is_supported)
+    return ClaimSupport((*quotes, *supported, context.question), calculations=context.calculations)
+
+
 def _list_problems(draft: DraftSentence, sentence: Sentence, finder: _TextFinder) -> Iterable[DraftProblem]:
+    if sentence.layout is Layout.HEADER:
+        return
     if sentence.verdict is None:
-        if values := find_unsupported_values(sentence.text, ClaimSupport(())):
+        if values := find_unsupported_numbers(sentence.text, finder.known):
             yield DraftProblem(f"It states {', '.join(values)} and cites nothing.")
         return
     if sentence.rejected:
@@ -138,7 +150,7 @@ def _describe_rejections(draft: DraftSentence, sentence: Sentence, finder: _Text
         if (other := finder.find_quote(citation.quote)) and other != id:
             yield DraftProblem(f"{reason} The words stand in {other}.", other)
         else:
-            yield DraftProblem(reason, id, find_closest_words(citation.quote, finder.read_around(id)))
+            yield DraftProblem(reason, id, find_closest_words(citation.quote, finder.read_passage(id)))
     yield from (DraftProblem(reason) for reason in sentence.rejected if reason not in described)
 
 
@@ -149,14 +161,11 @@ def _is_about(reason: str, citation: DraftCitation) -> bool:
 
 def _describe_value(value: str, ids: Iterable[str], finder: _TextFinder) -> DraftProblem:
     message = f"{value} is in none of the words quoted, and no calculation of this run gives it."
-    folded_value = fold_text(value).text.strip()
     for id in ids:
-        text = finder.read_around(id)
-        folded = fold_text(text)
-        at = folded.text.find(folded_value)
-        if at >= 0:
-            start = max(0, folded.starts[at] - EXCERPT_CHARS // 2)
-            return DraftProblem(message, id, text[start : folded.ends[at] + EXCERPT_CHARS // 2].strip())
+        text = finder.read_passage(id)
+        if position := locate_quote(value, text):
+            start, end = max(0, position[0] - EXCERPT_CHARS // 2), position[1] + EXCERPT_CHARS // 2
+            return DraftProblem(message, id, text[start:end].strip())
     return DraftProblem(message)
 
 

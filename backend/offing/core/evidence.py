@@ -7,6 +7,7 @@ each of its `passages` or at the top level if it is a single passage. Nothing el
 evidence.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,9 @@ from offing.core import provenance
 from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.report import Evidence
 from offing.core.tool import SourceSpan
+
+_DATE = re.compile(r"\d{4}(?:-\d{2}){0,2}", re.ASCII)
+"""Other texts are no dates, whatever tool returned them, because prompts show dates outside of untrusted blocks."""
 
 
 class EvidenceIndex:
@@ -90,4 +94,5 @@ def _build_evidence(id: str, span: SourceSpan, passage: Mapping[str, Any], label
         heading=str(passage.get("heading", "")),
         name=str(passage.get("name", "")),
         provenance=provenance.label_passage(passage, label),
+        published=date if _DATE.fullmatch(date := str(passage.get("published", ""))) else "",
     )

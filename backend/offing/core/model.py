@@ -312,6 +312,15 @@ def get_smallest_window(config: EngineConfig) -> int | None:
     return min((one.context_tokens for one in list_chain(config) if one.context_tokens is not None), default=None)
 
 
+def get_smallest_answer(config: EngineConfig) -> int | None:
+    """Return the smallest known limit of an answer, in tokens without thinking, of an engine and its fallbacks.
+
+    `None` means that none is known.
+    """
+    limits = (one.answer_tokens or one.max_tokens for one in list_chain(config))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def describe_engine(config: EngineConfig) -> str:
     """Describe the engine in a few words for the timeline.
 

@@ -1,8 +1,8 @@
 """Locating quotes in a text.
 
 A quote is found exactly, or if it differs only in how its words were typeset: whitespace, quotation marks, hyphens,
-ligatures, invisible characters, Unicode composition, separators of thousands, and LaTeX (`core.latex`). The functions
-are pure.
+ligatures, invisible characters, Unicode composition, separators of thousands, the marks of Markdown blockquotes, and
+LaTeX (`core.latex`). The functions are pure.
 """
 
 import re
@@ -16,6 +16,9 @@ from offing.core.untrusted_block import remove_invisible_chars
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f]")
 _WORD_CHAR = re.compile(r"\w")
 _SOFT_HYPHEN = "\u00ad"
+_BLOCKQUOTE_MARKS = re.compile(r"^[ \t]*>[ \t>]*", re.MULTILINE)
+_LINE_BREAK = re.compile(r"\s*(?:(?<=\n)[ \t]*>[ \t>]*)?")
+"""Whitespace, and the marks of a blockquote if its next line begins with them."""
 _OPTIONAL_CHARS = re.compile(r"(?<=\d) (?=%)|(?<=[^\W\d_])-(?=[^\W\d_])")
 """The space before a percent sign, and hyphens within words."""
 _GROUPED_DIGITS = re.compile(r"(?<![\d.,])\d{1,3}(?:[ ,]\d{3})+(?!\d)")
@@ -120,11 +123,15 @@ def _find_optional_chars(folded: str) -> set[int]:
 def _iter_clusters(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the range of each character together with its combining marks, and what it is folded to.
 
-    A LaTeX command is one range, and so is a hyphen with the line break at which it divides a word.
+    A LaTeX command is one range, and so is a hyphen with the line break at which it divides a word. The marks of a
+    blockquote at the beginning of a line are whitespace.
     """
+    mark_ends = {match.start(): match.end() for match in _BLOCKQUOTE_MARKS.finditer(text)}
     at = 0
     while at < len(text):
-        if (latex := read_latex(text, at)) is not None:
+        if (mark_end := mark_ends.get(at)) is not None:
+            end, folded = mark_end, " "
+        elif (latex := read_latex(text, at)) is not None:
             end, folded = latex
         else:
             end = _find_cluster_end(text, at)
@@ -141,7 +148,7 @@ def _find_cluster_end(text: str, start: int) -> int:
         return end
     while text[start] == "-" and text[end : end + 1] == "-":
         end += 1
-    after = len(text) - len(text[end:].lstrip()) if text[end : end + 1].isspace() else end
+    after = break_.end() if (break_ := _LINE_BREAK.match(text, end)) else end
     is_break = text[end : end + 1] in {"\n", "\r"} or (
         text[start] in "-\u2010\u00ad" and text[start - 1 : start].islower() and text[after : after + 1].islower()
     )
@@ -165,7 +172,8 @@ def _fold_cluster(text: str, start: int, end: int) -> str:
         return unicodedata.normalize("NFC", same + cluster[1:])
     if end > start + 1 and _is_within_word(text, start, end):
         return ""
-    return "- " if cluster[-1].isspace() else unicodedata.normalize("NFC", same + cluster.lstrip(cluster[0]))
+    has_break = cluster[-1].isspace() or cluster[-1] == ">"
+    return "- " if has_break else unicodedata.normalize("NFC", same + cluster.lstrip(cluster[0]))
 
 
 def _is_within_word(text: str, start: int, end: int) -> bool:
@@ -173,8 +181,18 @@ def _is_within_word(text: str, start: int, end: int) -> bool:
 
 
 def _locate_folded(folded_quote: FoldedText, folded_text: FoldedText, text: str) -> tuple[int, int] | None:
-    """Return the first match of the folded texts whose ends are word boundaries in the stored text."""
+    """Return the first match of the folded texts whose ends are word boundaries in the stored text.
+
+    The quote may have the marks of a blockquote within its line.
+    """
     needle = folded_quote.text.strip()
+    if (position := _locate_needle(needle, folded_text, text)) or " > " not in needle:
+        return position
+    position = _locate_needle(needle.replace(" > ", " "), folded_text, text)
+    return position if position and ">" in text[slice(*position)] else None
+
+
+def _locate_needle(needle: str, folded_text: FoldedText, text: str) -> tuple[int, int] | None:
     at = folded_text.text.find(needle) if needle else -1
     while at >= 0:
         last = at + len(needle)

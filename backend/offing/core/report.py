@@ -7,11 +7,12 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
+from offing.core.follow_up import FollowUpOutcome
 from offing.core.provenance import NO_PROVENANCE, ProvenanceLabel
 from offing.core.tool import SourceSpan
 
@@ -107,6 +108,8 @@ class Evidence:
     """Origin and trust level of the text."""
     source_label: str = ""
     """Short id of the source in the run: S1, S2 and so on, in the order of retrieval. Empty means that it has none."""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +167,31 @@ class ClaimVerdict(StrEnum):
     PARTLY = "partly"
     """A quote was found, but some number, date or name of the sentence is in none."""
     CONTRADICTED = "contradicted"
-    """A passage states the opposite. Only a model can judge that."""
+    """Words of a passage, which were found there, say something else. Only a checker can judge that."""
     NOT_FOUND = "not_found"
-    """No quote of the sentence was found."""
+    """No quote of the sentence was found, or a checker found that the passages do not say it."""
+
+
+_SEVERITIES = {
+    ClaimVerdict.SUPPORTED: 0,
+    ClaimVerdict.PARTLY: 1,
+    ClaimVerdict.NOT_FOUND: 2,
+    ClaimVerdict.CONTRADICTED: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimJudgment:
+    """What a checker said of a sentence that cites something."""
+
+    verdict: ClaimVerdict
+    """`contradicted` only if the words that contradict were found. Otherwise such a judgment is `partly`."""
+    reason: str = ""
+    """Why, in a few words of the checker."""
+    passage: int | None = None
+    """Number of the citation whose passage was judged. `None` means that no citation in the report stands in it."""
+    contradiction: int | None = None
+    """Number of the citation with the words that contradict. `None` means that there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,16 +212,29 @@ class Sentence:
     unsupported_values: tuple[str, ...] = ()
     """Numbers, dates and names of a cited sentence that are in no quote and in no calculation of the run."""
     layout: Layout = Layout.STATEMENT
+    judgment: ClaimJudgment | None = None
+    """`None` means that no checker judged the sentence."""
 
     @property
     def is_supported(self) -> bool:
         """Whether citations support all of it. The header of a table needs none, because it states nothing."""
         if self.layout is Layout.HEADER and not self.citations:
             return True
-        return bool(self.citations) and not self.unsupported_values
+        return self.verdict is ClaimVerdict.SUPPORTED
 
     @property
     def verdict(self) -> ClaimVerdict | None:
+        """The worse of the verdicts of the rules and of the checker. `None` means that the sentence cites nothing.
+
+        A checker can therefore lower a verdict, and never raise it.
+        """
+        rules = self.rule_verdict
+        if rules is None or self.judgment is None:
+            return rules
+        return max(rules, self.judgment.verdict, key=_SEVERITIES.__getitem__)
+
+    @property
+    def rule_verdict(self) -> ClaimVerdict | None:
         """The verdict of the lexical rules. `None` means that the sentence cites nothing."""
         if self.citations:
             return ClaimVerdict.PARTLY if self.unsupported_values else ClaimVerdict.SUPPORTED
@@ -235,6 +273,39 @@ class ReportRevision:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimCheck:
+    """How a checker judged the sentences that cite something."""
+
+    claims: int
+    """Sentences that the checker was to judge."""
+    judgments: int
+    """Sentences that it judged."""
+    checked_by: str = ""
+    """Model of the checker. Empty means that no checker answered."""
+    groups: int = 0
+    """Calls that judged claims. Conflicts are looked for only among the passages of one call."""
+    failure: str = ""
+    """Why the checker did not judge all of them. Empty means that it did."""
+    unverified: int = 0
+    """Contradictions and conflicts whose words were not found in the passages, and which are therefore not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Passages of two sources that disagree on the same matter."""
+
+    matter: str
+    """What they disagree about, in words of the checker. Empty means that a rule found it."""
+    citations: tuple[int, int]
+    """Numbers of the two citations whose words disagree."""
+
+    @property
+    def found_by(self) -> Literal["checker", "rules"]:
+        """`checker` or `rules`."""
+        return "checker" if self.matter else "rules"
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A verified report. Every citation was found in the stored text when the report was written."""
 
@@ -250,10 +321,23 @@ class Report:
     """Engine and model of the generator."""
     revision: ReportRevision | None = None
     """`None` means that no draft went back to its writer."""
+    follow_up: FollowUpOutcome | None = None
+    """What it has to do with an earlier report of its thread. `None` means that it follows none."""
+    check: ClaimCheck | None = None
+    """`None` means that the run has no checker."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Conflicts that a checker listed."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()
         return head + tuple(s for section in self.sections for s in section.sentences)
+
+    def cited(self) -> tuple[Citation, ...]:
+        """Return the citations of the sentences, without those that only a checker quotes."""
+        if self.check is None:
+            return self.citations
+        numbers = {number for s in self.sentences() for number in (*s.citations, *s.passages)}
+        return tuple(citation for citation in self.citations if citation.number in numbers)
 
 
 class ReportScore(BaseModel):

@@ -10,13 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from offing.core.claim_table import VERDICT_TEXTS, build_claim_table, claims_to_json, count_verdicts, list_marks
+from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
+from offing.core.claim_table import (
+    build_claim_table,
+    claims_to_json,
+    conflicts_to_json,
+    describe_conflict_search,
+    describe_judges,
+    list_marks,
+)
+from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
     Citation,
     Layout,
     Report,
     ReportScore,
-    ReportStatus,
     Section,
     Sentence,
     split_cells,
@@ -29,30 +37,21 @@ from offing.core.report_sources import (
     map_source_labels,
     sources_to_json,
 )
-from offing.core.run import StopReason
+from offing.core.report_texts import (
+    CLAIM_HEADS,
+    CONTROL_CHARS,
+    TABLE_LAYOUTS,
+    describe_claim_counts,
+    describe_completion,
+    group_sentences,
+    join_lines,
+    list_claim_cells,
+    list_conflict_lines,
+    list_notes,
+)
 
-STOP_REASON_TEXTS: dict[str, str] = {
-    StopReason.ANSWERED: "The evidence was judged sufficient.",
-    StopReason.NOTHING_FOUND: "No source was found that answers the question.",
-    StopReason.SATURATED: "The latest turns of the deep run found nothing new.",
-    StopReason.TURN_LIMIT: "The limit on turns was reached.",
-    StopReason.TOKEN_LIMIT: "The token limit was reached.",
-    StopReason.SPEND_LIMIT: "The cost limit of the run was reached.",
-    StopReason.TENANT_SPEND_LIMIT: "The daily spending limit was reached.",
-    StopReason.TIME_LIMIT: "The time limit was reached.",
-    StopReason.CONTEXT_LIMIT: "The context grew beyond the space that the graph allows.",
-    StopReason.PROVIDER_DOWN: "The model provider returned no usable answer.",
-    StopReason.INVALID_OUTPUT: "The model did not answer in the required format.",
-    StopReason.FINISH_REQUESTED: "A person asked the run to finish early.",
-    StopReason.CANCELLED: "A person cancelled the run.",
-    StopReason.GRAPH_ERROR: "The graph failed.",
-    StopReason.NO_PROGRESS: "Several workers claimed the run, but none made progress.",
-}
-"""Sentence for each reason to stop."""
-
-UNSUPPORTED_TEXT = "No sentence of it is supported by a source."
-
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+MAX_QUOTE_CHARS = 600
+"""Maximum number of code points of a quote in Markdown. HTML, JSON and files for print have the whole quote."""
 _ACTIVE = re.compile(
     r"[\\`*\[\]<~$]|(?<!\w)_|_(?!\w)|&(?=[#\w])|:(?=//)|@(?=\w)"  # only where the characters have a meaning
 )
@@ -66,8 +65,10 @@ def render_markdown(report: Report) -> str:
 
     Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
-    state = " ".join(filter(None, (describe_completion(report), _describe_claims(report))))
+    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
+    if report.follow_up:
+        blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up))}*")
     if report.answer:
         blocks.append(_render_md_sentence(report.answer))
     for section in report.sections:
@@ -75,10 +76,16 @@ def render_markdown(report: Report) -> str:
         blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
     if report.limits:
         blocks += ["## Limits", _escape_markdown(report.limits)]
+    if report.follow_up and report.follow_up.changes:
+        lines = list_changes(report.follow_up.changes)
+        listed = "\n".join(f"{'  ' * line.level}- {_escape_markdown(line.text)}" for line in lines)
+        blocks += [f"## {CHANGES_HEADING}", listed]
+    blocks += [*_render_md_conflicts(report), *_render_md_claims(report)]
     if report.citations:
         blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
-    if report.written_by:
-        blocks.append(f"*Written by {_escape_markdown(report.written_by)}.*")
+    notes = [f"Written by {report.written_by}." if report.written_by else "", *list_notes(report)]
+    if any(notes):
+        blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -87,15 +94,20 @@ def render_html(report: Report) -> str:
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
+    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in list_notes(report)]
     sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
         f'<p class="state">{_escape_html(describe_completion(report))}</p>',
+        *_render_html_follow_up(report),
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
+        *_render_html_changes(report),
+        *_render_html_conflicts(report),
         *([f"<h2>Sources</h2>{sources}"] if sources else []),
         *_render_html_claims(report),
+        *notes,
         *by,
     ]
     return (
@@ -123,7 +135,12 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "citations": [_citation_to_json(c, labels[c.number]) for c in report.citations],
         "sources": sources_to_json(report),
         "claims": claims_to_json(report),
+        "judged_by": describe_judges(report),
+        "check": asdict(report.check) if report.check else None,
+        "conflicts": conflicts_to_json(report),
+        "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
+        **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,
         "score": compute_report_score(report).model_dump(),
@@ -134,43 +151,7 @@ def compute_report_score(report: Report) -> ReportScore:
     """Count how many sentences of the report are supported by sources."""
     sentences = [one for one in report.sentences() if one.layout is not Layout.HEADER]
     supported = sum(s.is_supported for s in sentences)
-    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.citations))
-
-
-def group_sentences(sentences: Sequence[Sentence]) -> tuple[tuple[Sentence, ...], ...]:
-    """Group the sentences of a section into blocks: statements, paragraphs, lists and tables."""
-    groups: list[list[Sentence]] = []
-    for sentence in sentences:
-        if groups and sentence.layout in _FOLLOWERS.get(groups[-1][-1].layout, frozenset()):
-            groups[-1].append(sentence)
-        else:
-            groups.append([sentence])
-    return tuple(map(tuple, groups))
-
-
-_IN_PARAGRAPH, _IN_TABLE = frozenset({Layout.CONTINUED}), frozenset({Layout.ROW})
-_FOLLOWERS = {
-    Layout.PARAGRAPH: _IN_PARAGRAPH,
-    Layout.CONTINUED: _IN_PARAGRAPH,
-    Layout.ITEM: frozenset({Layout.ITEM}),
-    Layout.HEADER: _IN_TABLE,
-    Layout.ROW: _IN_TABLE,
-}
-"""Layouts of the sentences that belong to the block of a sentence before them."""
-
-
-def describe_completion(report: Report) -> str:
-    """Describe in words whether the report is complete and why the run ended."""
-    ending = STOP_REASON_TEXTS.get(report.stop_reason, f"The run ended: {report.stop_reason}.")
-    stated = [s for s in report.sentences() if s.layout is not Layout.HEADER]
-    if report.status is ReportStatus.COMPLETE and not any(s.is_supported for s in stated):
-        ending = UNSUPPORTED_TEXT
-    return f"{'Complete' if report.status is ReportStatus.COMPLETE else 'Partial'} report. {ending}"
-
-
-def _single_line(text: str) -> str:
-    """Return text on one line, without control characters and direction marks."""
-    return " ".join(_CONTROL.sub("", text).split())
+    return ReportScore(sentences=len(sentences), supported=supported, citations=len(report.cited()))
 
 
 def _escape_markdown(text: str) -> str:
@@ -178,10 +159,13 @@ def _escape_markdown(text: str) -> str:
 
     Nothing acts inside of a code span, and it cannot contain the mark that ends it.
     """
-    line = _single_line(text)
-    pieces = _CODE_SPAN.split(line)
-    escaped = "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
-    return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", escaped)
+    return _OPENING.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", _escape_inline(text))
+
+
+def _escape_inline(text: str) -> str:
+    """Escape as `_escape_markdown`, but for a place where no block such as a list can begin."""
+    pieces = _CODE_SPAN.split(join_lines(text))
+    return "".join(piece if number % 2 else _escape_active(piece) for number, piece in enumerate(pieces))
 
 
 def _escape_active(text: str) -> str:
@@ -192,12 +176,9 @@ def _escape_active(text: str) -> str:
 def _render_md_block(block: Sequence[Sentence]) -> str:
     if block[0].layout is Layout.ITEM:
         return "\n".join(f"- {_render_md_sentence(sentence)}" for sentence in block)
-    if block[0].layout in _TABLE_LAYOUTS:
+    if block[0].layout in TABLE_LAYOUTS:
         return "\n".join(_list_md_rows(block))
     return " ".join(map(_render_md_sentence, block))
-
-
-_TABLE_LAYOUTS = frozenset({Layout.HEADER, Layout.ROW})
 
 
 def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
@@ -207,7 +188,7 @@ def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
         yield _join_md_cells([""] * width)
         yield _join_md_cells(["---"] * width)
     for row in rows:
-        cells = [_escape_markdown(cell).replace("|", "\\|") for cell in split_cells(row.text)]
+        cells = [_escape_cell(cell) for cell in split_cells(row.text)]
         cells += [""] * (width - len(cells))
         cells[-1] = f"{cells[-1]} {_render_md_marks(row)}".strip()
         yield _join_md_cells(cells)
@@ -229,12 +210,6 @@ def _render_md_marks(sentence: Sentence) -> str:
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
-def _describe_claims(report: Report) -> str:
-    """Return the number of claims with each verdict in words. Empty means that the report cites nothing."""
-    counts = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in count_verdicts(report).items()]
-    return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
-
-
 def _render_md_source(source: ReportSource) -> Iterator[str]:
     """Yield the line of a source and the list of its citations."""
     about = describe_source(source)
@@ -243,13 +218,37 @@ def _render_md_source(source: ReportSource) -> Iterator[str]:
     yield "\n".join(map(_render_md_citation, source.citations))
 
 
+def _render_md_claims(report: Report) -> list[str]:
+    """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
+    claims = build_claim_table(report) if report.check and report.check.judgments else ()
+    rows = [_join_md_cells([_escape_cell(cell) for cell in list_claim_cells(claim)]) for claim in claims]
+    head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
+    return ["## Claims", "\n".join([*head, *rows])] if rows else []
+
+
+def _escape_cell(cell: str) -> str:
+    return _escape_inline(cell).replace("|", "\\|")
+
+
+def _render_md_conflicts(report: Report) -> list[str]:
+    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report)]
+    return ["## Conflicts between sources", "\n".join(lines)] if lines else []
+
+
 def _render_md_citation(citation: Citation) -> str:
     where = _escape_markdown(describe_position(citation))
-    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(citation.quote)}"
+    return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(_abridge(citation.quote))}"
+
+
+def _abridge(quote: str) -> str:
+    """Return the beginning of a quote that is a whole passage, because the report cites no words of it."""
+    if len(quote) <= MAX_QUOTE_CHARS:
+        return quote
+    return f"{quote[:MAX_QUOTE_CHARS].rsplit(maxsplit=1)[0]} \u2026"
 
 
 def _escape_html(text: str) -> str:
-    return html.escape(_CONTROL.sub("", text), quote=True)
+    return html.escape(CONTROL_CHARS.sub("", text), quote=True)
 
 
 def _render_html_section(section: Section) -> str:
@@ -262,7 +261,7 @@ def _render_html_block(block: Sequence[Sentence]) -> str:
     if block[0].layout is Layout.ITEM:
         items = "".join(f'<li dir="auto">{_render_html_sentence(sentence)}</li>' for sentence in block)
         return f"<ul>{items}</ul>"
-    if block[0].layout in _TABLE_LAYOUTS:
+    if block[0].layout in TABLE_LAYOUTS:
         return f"<table>{''.join(map(_render_html_row, block))}</table>"
     return f'<p dir="auto">{" ".join(map(_render_html_sentence, block))}</p>'
 
@@ -285,14 +284,34 @@ def _render_html_marks(sentence: Sentence) -> str:
     return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
 
 
+def _render_html_follow_up(report: Report) -> list[str]:
+    if report.follow_up is None:
+        return []
+    return [f'<p class="state" dir="auto">{_escape_html(describe_follow_up(report.follow_up))}</p>']
+
+
+def _render_html_changes(report: Report) -> list[str]:
+    if report.follow_up is None or report.follow_up.changes is None:
+        return []
+    lines = list_changes(report.follow_up.changes)
+    items = "".join(f'<li class="level{line.level}" dir="auto">{_escape_html(line.text)}</li>' for line in lines)
+    return [f"<h2>{CHANGES_HEADING}</h2><ul>{items}</ul>"]
+
+
 def _render_html_claims(report: Report) -> list[str]:
-    rows = "".join(
-        f"<tr><td>{VERDICT_TEXTS[claim.verdict]}</td><td>{''.join(f'[{n}]' for n in claim.citations)}</td>"
-        f'<td dir="auto">{_escape_html(claim.sentence.text)}</td><td>{_escape_html(" ".join(claim.reasons))}</td></tr>'
-        for claim in build_claim_table(report)
-    )
-    head = "<tr><th>Verdict</th><th>Sources</th><th>Sentence</th><th>Why</th></tr>"
+    rows = "".join(_render_html_cells("td", list_claim_cells(claim)) for claim in build_claim_table(report))
+    head = _render_html_cells("th", CLAIM_HEADS)
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
+
+
+def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
+    rendered = (f'<{tag} dir="auto">{_escape_html(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{''.join(rendered)}</tr>"
+
+
+def _render_html_conflicts(report: Report) -> list[str]:
+    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in list_conflict_lines(report))
+    return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
 
 
 def _render_html_source(source: ReportSource) -> str:
@@ -320,6 +339,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
 
@@ -344,6 +364,7 @@ HTML_STYLE = (
     "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
+    ".level1{margin-inline-start:1.5rem}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
     "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"

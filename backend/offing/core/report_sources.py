@@ -56,7 +56,7 @@ def describe_source(source: ReportSource) -> str:
         details.author and f"by {details.author}",
         find_site(details),
         address,
-        details.published and f"published {describe_published(details.published)}",
+        details.published and f"dated {describe_published(details.published)}",
         describe_retrieval(details),
     )
     return " \u00b7 ".join(part for part in parts if part)

@@ -1,7 +1,8 @@
 """Names as texts write them: words in capitals that follow one another, and titles in Chinese or Japanese marks.
 
 Rather a name is missed than a common word taken for one: single words in capitals are no names, the first word of a
-sentence is none, and a sentence in which most words have capitals (German, or a heading) has none. Pure functions.
+sentence is none and makes none of an abbreviation ("Idle HTTP"), and a sentence in which most words have capitals
+(German, or a heading) has none. Pure functions.
 """
 
 import re
@@ -68,7 +69,9 @@ def _read_capitals(text: str) -> Iterable[WrittenName]:
         return
     for group in _group_capitals(text, words):
         certain = [w for w in group if not _starts_sentence(text, w.start()) and _is_capital(w.group())]
-        if len([w for w in group if _is_capital(w.group())]) >= 2 and certain:
+        capitals = [w for w in group if _is_capital(w.group())]
+        is_abbreviation = len(capitals) == 2 and certain == capitals[1:] and certain[0].group().isupper()
+        if len(capitals) >= 2 and certain and not is_abbreviation:
             start, end = group[0].start(), group[-1].end()
             tokens = tuple(part for w in certain for part in re.findall(r"[^\W\d_]{2,}", w.group()))
             if tokens:
@@ -98,8 +101,8 @@ def _drop_particles(group: list[re.Match[str]]) -> list[re.Match[str]]:
 
 
 def _starts_sentence(text: str, start: int) -> bool:
-    before = text[:start].rstrip("\u201c\u2018\"'([ ")
-    return not before or before[-1] in ".!?:;\u2026\u3002\u2014-"
+    before = text[:start].rstrip("\u201c\u2018\"'([*_ ")
+    return not before or before[-1] in ".!?:;\u2026\u3002\u2014-\u2022|"
 
 
 def _is_capital(word: str) -> bool:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from offing.core.quote_matching import fold_text
+from offing.core.written_dotted import blank_dotted
 
 _NUMBER = re.compile(
     r"(?<![0-9_.])(?<![A-Za-z\u00aa-\u02ff\u0370-\u1fff])"
@@ -91,7 +92,7 @@ def read_numbers(text: str) -> tuple[WrittenNumber, ...]:
     """Return the numbers of a text in order."""
     folded = fold_text(text.translate(_ASCII_DIGITS))
     numbers: list[WrittenNumber] = []
-    for match in _NUMBER.finditer(folded.text):
+    for match in _NUMBER.finditer(blank_dotted(folded.text)):
         if len(match[1]) <= _MAX_DIGITS:
             unit = _UNIT_AFTER.match(folded.text, match.end())
             start, end = folded.starts[match.start()], folded.ends[(unit or match).end() - 1]
@@ -128,9 +129,11 @@ def replace_chinese_dates(text: str) -> str:
     return _HAN_DATE_PART.sub(lambda match: str(_read_han(match.group())), text)
 
 
-def collect_numbers(quotes: Iterable[str], calculations: tuple[str, ...]) -> NumberSupport:
-    """Collect the numbers of quotes and calculations."""
-    stated: set[Decimal] = set()
+def collect_numbers(
+    quotes: Iterable[str], calculations: tuple[str, ...], more_values: Iterable[Decimal] = ()
+) -> NumberSupport:
+    """Collect the numbers of quotes and calculations. `more_values` are further numbers that the quotes state."""
+    stated = set(more_values)
     for quote in quotes:
         stated |= {value for number in read_numbers(quote) for value in number.readings} | read_number_words(quote)
     return NumberSupport(frozenset(stated), _find_results(calculations))

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 
 from offing.core import input_request
+from offing.core.claim_check import DraftClaimCheck
+from offing.core.claim_passages import ClaimToJudge
 from offing.core.draft_check import DraftCheck
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
@@ -17,6 +19,7 @@ from offing.core.trajectory import BoundaryReason
 from offing.kernel.budget import RunBudget
 from offing.kernel.call_key import CallKeys
 from offing.kernel.child_runs import ChildRunClient
+from offing.kernel.earlier_report import EarlierReportLoader
 from offing.kernel.graph_tools import GraphToolJournal
 from offing.kernel.human_input import HumanInput
 from offing.kernel.journal import Journal
@@ -32,6 +35,7 @@ from offing.kernel.tool_restriction import restrict_tools
 from offing.kernel.trace_spans import CallSpans
 from offing.sdk import Role, RoleReply, RunInfo, ToolCall
 from offing.sdk.child_runs import ChildRequest, ChildResult, ChildRunsUnavailable
+from offing.sdk.earlier_report import EarlierReport, FollowUpResult
 from offing.sdk.human_input import HumanInputMixin
 from offing.sdk.thread_memory import ThreadFinding, ThreadNote
 from offing.sdk.type_vars import Input, Output
@@ -54,6 +58,7 @@ class RunComponents:
     human_input: HumanInput
     children: ChildRunClient
     thread: ThreadSearch
+    earlier_report: EarlierReportLoader
     spans: CallSpans
     sink: LiveSink
     monotonic: Callable[[], float]
@@ -92,6 +97,9 @@ class KernelContext(HumanInputMixin):
     def get_context_tokens(self, role: str) -> int | None:
         return self._components.roles.get_context_tokens(role)
 
+    def get_answer_tokens(self, role: str) -> int | None:
+        return self._components.roles.get_answer_tokens(role)
+
     def stop_reason(self) -> StopReason | None:
         return self._components.budget.stop_reason()
 
@@ -125,6 +133,9 @@ class KernelContext(HumanInputMixin):
 
     async def search_thread(self, query: str, limit: int = 8, *, turn: int = 0) -> tuple[ThreadFinding, ...]:
         return await self._components.thread.search_reports(query, limit, turn)
+
+    async def load_earlier_report(self, *, with_evidence: bool = True) -> EarlierReport | None:
+        return await self._components.earlier_report.load(with_evidence=with_evidence)
 
     async def save_note(self, key: str, text: str) -> None:
         await self.append_steps(draft_note(key, text))
@@ -161,12 +172,23 @@ class KernelContext(HumanInputMixin):
     def can_revise(self, role: Role[Any, Any]) -> bool:
         return self._components.roles.can_revise(role.name)
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        return self._components.roles.has_engine(role.name)
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        return await self._components.reports.list_claims(draft)
+
     async def submit_report(
-        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+        self,
+        draft: ReportDraft,
+        stop_reason: StopReason,
+        *,
+        revision: ReportRevision | None = None,
+        follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
-        return await self._components.reports.submit_report(
-            draft, stop_reason, self._components.call_keys.next_call("report"), revision
-        )
+        call = self._components.call_keys.next_call("report")
+        return await self._components.reports.submit_report(draft, stop_reason, call, revision, follow_up, check)
 
     async def run_once(self, name: str, arguments: Any, function: Callable[[], Awaitable[Any]]) -> Any:
         """See `offing.sdk.current_run.Journal`. The result is kept as a note."""

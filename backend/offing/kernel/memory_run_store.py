@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 
 from offing.core.errors import AlreadyRecordedError
+from offing.core.follow_up import FollowUp
 from offing.core.input_request import InputPrompt, InputRequest, Responder
 from offing.core.model import EngineResponse
 from offing.core.report import Report
@@ -20,6 +21,7 @@ from offing.core.trajectory import SegmentTail
 from offing.core.usage import UsageDelta
 from offing.kernel.run_store import (
     ChildRun,
+    EarlierRun,
     InputRequestAttachment,
     InputResponseAttachment,
     InterruptRequest,
@@ -156,6 +158,9 @@ class MemoryRunStore:
         self.requests[number] = _respond_to(request, response, Responder.PERSON, self._now())
 
     # The thread and child runs ----------------------------------------------------------------------------------------
+
+    async def find_earlier_run(self, follow_up: FollowUp) -> EarlierRun | None:
+        return None
 
     async def list_thread_reports(self, limit: int) -> Sequence[ThreadReport]:
         return ()

@@ -261,6 +261,9 @@ class _DisabledEngines:
     def get_config(self, role: str) -> EngineConfig:
         return self.configs.get(role, EngineConfig())
 
+    def has_config(self, role: str) -> bool:
+        return role in self.configs
+
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         raise AssertionError("A replay calls no engine.")
 

@@ -17,7 +17,7 @@ NO_MODEL_AUTHOR = "the graph's own writer, without a model"
 """Author of a report that no role call wrote."""
 
 
-def extract_evidence_ids(draft: ReportDraft) -> set[str]:
+def extract_evidence_ids(draft: BaseModel) -> set[str]:
     """Return the evidence ids that a draft names in its citations or in its text."""
     return set(re.findall(r"E\d+", draft.model_dump_json()))
 

@@ -14,6 +14,7 @@ from offing.core.model import (
     EngineResponse,
     FailedAttempt,
     FailureKind,
+    get_smallest_answer,
     get_smallest_window,
 )
 from offing.core.role_call import CallOrigin, extract_rejected_completions
@@ -45,6 +46,10 @@ class RoleEngines(Protocol):
         """Return the engine config of a role."""
         ...
 
+    def has_config(self, role: str) -> bool:
+        """Return whether the run names an engine for a role."""
+        ...
+
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure: ...
 
 
@@ -58,6 +63,9 @@ class ConfiguredEngines:
 
     def get_config(self, role: str) -> EngineConfig:
         return self.configs.get(role, EngineConfig())
+
+    def has_config(self, role: str) -> bool:
+        return role in self.configs
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         engine = create_engine(request.engine_config)
@@ -113,6 +121,10 @@ class RoleCaller:
         """See `offing.sdk.RunContext.get_context_tokens`."""
         return get_smallest_window(self._engines.get_config(role))
 
+    def get_answer_tokens(self, role: str) -> int | None:
+        """See `offing.sdk.RunContext.get_answer_tokens`."""
+        return get_smallest_answer(self._engines.get_config(role))
+
     async def call_role(
         self, role: Role[Input, Output], inputs: Input, *, turn: int = 0, boundary: BoundaryReason | None = None
     ) -> RoleReply[Output] | EngineFailure:
@@ -143,6 +155,10 @@ class RoleCaller:
     def can_revise(self, role: str) -> bool:
         """See `offing.sdk.RunContext.can_revise`."""
         return can_revise(self._engines.get_config(role))
+
+    def has_engine(self, role: str) -> bool:
+        """See `offing.sdk.RunContext.has_engine`."""
+        return self._engines.has_config(role)
 
     async def _execute(self, new_call: _NewRoleCall, listener: TextListener | None) -> RoleReply[Any] | EngineFailure:
         role, choice, began = new_call.role, new_call.engine_config, self._components.monotonic()

@@ -16,6 +16,7 @@ from offing.kernel.call_key import CallKeys
 from offing.kernel.call_path import CallPathTracker
 from offing.kernel.child_runs import ChildRunClient
 from offing.kernel.context import KernelContext, RunComponents
+from offing.kernel.earlier_report import EarlierReportLoader
 from offing.kernel.human_input import HumanInput
 from offing.kernel.item_index import build_item_index
 from offing.kernel.item_store import RunItemStore
@@ -120,9 +121,23 @@ def build_active_run(
     )
     children = ChildRunClient(keys, journal, tools, cache, store)
     thread = ThreadSearch(keys, journal, tools, cache, store)
-    flushes = not graph.turn_counter
+    earlier = EarlierReportLoader(keys, journal, tools, cache, store, setup.run.follow_up)
     parts = RunComponents(
-        keys, journal, cache, budget, roles, tools, reports, people, children, thread, spans, sink, monotonic, flushes
+        call_keys=keys,
+        journal=journal,
+        cache=cache,
+        budget=budget,
+        roles=roles,
+        tools=tools,
+        reports=reports,
+        human_input=people,
+        children=children,
+        thread=thread,
+        earlier_report=earlier,
+        spans=spans,
+        sink=sink,
+        monotonic=monotonic,
+        flushes_appends=not graph.turn_counter,
     )
     return ActiveRun(KernelContext(setup.run, parts), parts, paths, _build_item_store(setup, store, parts))
 

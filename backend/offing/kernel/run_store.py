@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from offing.core.answer_draft import DraftPart
+from offing.core.follow_up import FollowUp
 from offing.core.input_request import InputPrompt, InputRequest
 from offing.core.model import EngineResponse
 from offing.core.report import Citation, Report
@@ -223,8 +224,22 @@ class ThreadSentence:
     citations: tuple[Citation, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """The earlier run that a follow-up is about."""
+
+    question: str
+    report: Report
+    tool_results: tuple[Step, ...]
+    """Its latest tool results, oldest first."""
+
+
 class ThreadStore(Protocol):
     """Reads the earlier runs of the thread."""
+
+    async def find_earlier_run(self, follow_up: FollowUp) -> EarlierRun | None:
+        """Return the run and the version of the report that a follow-up is about. `None` means that it was deleted."""
+        ...
 
     async def list_thread_reports(self, limit: int) -> Sequence[ThreadReport]:
         """Return the reports of earlier runs, newest first."""

@@ -187,8 +187,10 @@ def draft_report(report: Report, key: CallKey | None) -> StepDraft:
         "reason": report.stop_reason,
         "sentences": len(sentences),
         "supported": supported,
-        "citations": len(report.citations),
+        "citations": len(report.cited()),
         **({"revision": asdict(report.revision)} if report.revision else {}),
+        **({"follow_up": report.follow_up.kind} if report.follow_up else {}),
+        **({"check": asdict(report.check)} if report.check else {}),
     }
-    detail = f"{supported} of {len(sentences)} sentences have a source · {len(report.citations)} citations"
+    detail = f"{supported} of {len(sentences)} sentences have a source · {len(report.cited())} citations"
     return StepDraft(StepKind.REPORT, report.title, payload, detail=detail, call_key=key)

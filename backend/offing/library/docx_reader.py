@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from offing.library.extraction import DOCX_MEDIA_TYPE, DocumentRejectedError, ExtractedDocument
+from offing.library.publication import Publication, build_publication
 
 MAX_ARCHIVE_ENTRIES = 1_000
 MAX_UNPACKED_BYTES = 200 * 2**20
@@ -46,11 +47,27 @@ def read_docx(data: bytes) -> ExtractedDocument:
         ) from None
     marks = _StyleMarks.from_document(document)
     blocks = [block for element in document.element.body for block in _iter_blocks(element, marks)]
-    named = str(document.core_properties.title or "").strip()
+    properties = document.core_properties
+    named = str(properties.title or "").strip()
     first = next((b.lstrip("# ") for b in blocks if b.startswith("#")), "")
     return ExtractedDocument(
-        "\n\n".join(blocks), named or first, DOCX_MEDIA_TYPE, f"docx/1+python-docx-{version('python-docx')}"
+        "\n\n".join(blocks),
+        named or first,
+        DOCX_MEDIA_TYPE,
+        f"docx/1+python-docx-{version('python-docx')}",
+        _read_publication(properties),
     )
+
+
+def _read_publication(properties: Any) -> Publication:
+    """Return the author and the date of creation. Properties that python-docx wrote for its template are no such."""
+    try:
+        created = properties.created
+    except ValueError:
+        created = None  # not a date
+    author = str(properties.author or "")
+    is_template = author == "python-docx"
+    return build_publication([author], [created.date().isoformat()] if created and not is_template else [])
 
 
 @dataclass(frozen=True, slots=True)

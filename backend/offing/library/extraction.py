@@ -7,9 +7,12 @@ text. Parsers of complex formats are imported only when such a file comes, which
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from offing.library.page_starts import PageStarts, convert_text
 from offing.library.passages import FRONT_MATTER, find_first_heading, strip_markup
+from offing.library.publication import UNKNOWN_PUBLICATION, Publication
+from offing.library.text_publication import read_docinfo, read_front_matter
 
 MAX_FILE_BYTES = 25 * 1024 * 1024
 MAX_TEXT_CHARS = 20_000_000
@@ -59,6 +62,9 @@ class ExtractedDocument:
     title: str
     media_type: str
     extractor: str
+    publication: Publication = UNKNOWN_PUBLICATION
+    page_starts: PageStarts = ()
+    """Empty means that it has no pages."""
 
 
 def extract_text(data: bytes, name: str) -> ExtractedDocument:
@@ -69,7 +75,7 @@ def extract_text(data: bytes, name: str) -> ExtractedDocument:
         )
     media_type = detect_media_type(data, name)
     extracted = _read_by_type(data, media_type)
-    text = clean_text(extracted.text)
+    text, page_starts = convert_text(extracted.text, extracted.page_starts, clean_text)
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejectedError(
             f"Its text has {len(text):,} characters. The maximum is {MAX_TEXT_CHARS:,}.", "Split it."
@@ -78,7 +84,8 @@ def extract_text(data: bytes, name: str) -> ExtractedDocument:
         raise DocumentRejectedError(
             *_EMPTY_PROBLEMS.get(media_type, ("The file contains no text.", "Add a file that contains text."))
         )
-    return ExtractedDocument(text, strip_markup(clean_text(extracted.title))[:300], media_type, extracted.extractor)
+    title = strip_markup(clean_text(extracted.title))[:300]
+    return replace(extracted, text=text, title=title, media_type=media_type, page_starts=page_starts)
 
 
 _EMPTY_PROBLEMS = {
@@ -173,9 +180,10 @@ def _read_by_type(data: bytes, media_type: str) -> ExtractedDocument:
 def _read_text(data: bytes, media_type: str) -> ExtractedDocument:
     """Return a text file unchanged, so that spans are exact."""
     text, encoding = decode_text(data)
-    title = ""
+    title, publication = "", UNKNOWN_PUBLICATION
     if media_type in ("text/markdown", "text/x-rst"):
         front = FRONT_MATTER.match(text.replace("\r\n", "\n"))
         named = _TITLE_FIELD.search(front.group(1)) if front else None
         title = named.group(1) if named else find_first_heading(clean_text(text))
-    return ExtractedDocument(text, title, media_type, f"text/1+{encoding}")
+        publication = read_front_matter(text) if media_type == "text/markdown" else read_docinfo(text)
+    return ExtractedDocument(text, title, media_type, f"text/1+{encoding}", publication)

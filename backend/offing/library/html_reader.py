@@ -16,6 +16,7 @@ from typing import Any
 from offing.library.extraction import DocumentRejectedError, ExtractedDocument, decode_text
 from offing.library.html_markdown import render_markdown
 from offing.library.html_problems import check_page
+from offing.library.html_publication import find_publication
 from offing.library.html_tables import find_data_tables
 from offing.library.html_tags import limit_attributes
 from offing.library.html_titles import find_title
@@ -60,10 +61,10 @@ def read_html(data: bytes) -> ExtractedDocument:
             "The HTML cannot be parsed.", "Save the page again, or save it as plain text."
         ) from None
     extractor = f"html/3+lxml-{version('lxml')}+trafilatura-{version('trafilatura')}"
-    title = find_title(tree)
+    title, publication = find_title(tree), find_publication(tree)
     text = _extract_text(tree)
     check_page(tree, text, title)
-    return ExtractedDocument(text, title, "text/html", extractor)
+    return ExtractedDocument(text, title, "text/html", extractor, publication)
 
 
 def decode_html(data: bytes) -> str:

@@ -52,7 +52,8 @@ def read_document(name: str, data: bytes) -> dict[str, Any]:
     except MemoryError:
         return {"problem": "The file needs too much memory to be read.", "remedy": "Split it."}
     passages = [(p.start, p.end, HEADING_SEPARATOR.join(p.headings)) for p in index.passages]
-    return {**asdict(extracted), "digest": index.version, "passages": passages, "postings": index.flat_postings}
+    fields = {**asdict(extracted), "page_starts": list(extracted.page_starts)}
+    return {**fields, "digest": index.version, "passages": passages, "postings": index.flat_postings}
 
 
 def pack_answer(answer: Mapping[str, Any]) -> bytes:

@@ -21,6 +21,7 @@ from offing import environment
 from offing.core.errors import Unavailable
 from offing.library.document_index import FlatPostings
 from offing.library.extraction import DocumentRejectedError
+from offing.library.publication import UNKNOWN_PUBLICATION, Publication
 from offing.library.reader_process import FRAME_LENGTH, MAX_CPU_SECONDS, MAX_MEMORY_BYTES, unpack_answer
 
 READ_TIMEOUT_SECONDS = 240.0
@@ -60,6 +61,9 @@ class ParsedDocument:
     passages: Sequence[tuple[int, int, str]]
     """Start, end and heading path of each passage."""
     postings: FlatPostings
+    publication: Publication = UNKNOWN_PUBLICATION
+    page_starts: Sequence[tuple[int, int]] = ()
+    """See `offing.library.page_starts`. Empty means that it has no pages."""
 
 
 class ReadersBusyError(Exception):
@@ -275,4 +279,8 @@ def _too_slow_error(limit_seconds: float) -> DocumentRejectedError:
 def _document_from_answer(answer: dict[str, Any]) -> ParsedDocument:
     if "problem" in answer:
         raise DocumentRejectedError(answer["problem"], answer["remedy"])
-    return ParsedDocument(**answer)
+    publication, starts = (
+        Publication(**answer.pop("publication")),
+        [(at, page) for at, page in answer.pop("page_starts")],
+    )
+    return ParsedDocument(**answer, publication=publication, page_starts=starts)

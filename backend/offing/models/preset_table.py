@@ -16,6 +16,9 @@ ALL_ROLES = "all"
 
 FAST, THOROUGH, LOCAL = "fast", "thorough", "local"
 
+CHECKER = "checker"
+"""The role that judges the claims of a report. Graphs ask it only if an engine is named for it."""
+
 LIGHT_ROLES = ("executor", "router")
 """Roles that the small model answers in `thorough`, because they choose among few possibilities."""
 
@@ -59,9 +62,13 @@ class Preset:
     """`max_turns`, `max_tokens`, `max_cost_usd`, `max_seconds` and `depth`, each only if the preset sets it."""
     is_built_in: bool = False
 
-    def choose_engines(self, roles: Sequence[str]) -> dict[str, EngineConfig]:
-        """Return the engines for the roles of a graph. Roles that the graph does not have are left out."""
+    def choose_engines(self, roles: Sequence[str], optional_roles: Sequence[str] = ()) -> dict[str, EngineConfig]:
+        """Return the engines for the roles of a graph. Roles that the graph does not have are left out.
+
+        `all` does not stand for optional roles.
+        """
         chosen = {role: self.engines.get(role) or self.engines.get(ALL_ROLES) for role in roles}
+        chosen |= {role: self.engines.get(role) for role in optional_roles}
         return {role: config for role, config in chosen.items() if config is not None}
 
 
@@ -79,7 +86,7 @@ def build_presets(providers: Sequence[tuple[str, str]], local_models: Sequence[s
         small = _choose_model(name, kind, models.small, "low")
         large = _choose_model(name, kind, models.large, "high")
         presets[FAST] = Preset(FAST, {ALL_ROLES: small}, BUDGETS[FAST], is_built_in=True)
-        engines = {ALL_ROLES: large, **dict.fromkeys(LIGHT_ROLES, small)}
+        engines = {ALL_ROLES: large, **dict.fromkeys(LIGHT_ROLES, small), CHECKER: large}
         presets[THOROUGH] = Preset(THOROUGH, engines, BUDGETS[THOROUGH], is_built_in=True)
     if local_models:
         local = EngineConfig(engine="litellm", model=local_models[0])

@@ -6,7 +6,7 @@ from offing.scorers.scorer import NoOptions, ScorerResult, ScoringInput, find_mi
 
 
 def score_citation_recall(scoring_input: ScoringInput, options: NoOptions) -> ScorerResult:
-    cited = scoring_input.report.citations if scoring_input.report else ()
+    cited = scoring_input.report.cited() if scoring_input.report else ()
     evidence = reference_evidence(scoring_input)
     return ScorerResult(citation_recall(cited, evidence), {"expected": len(evidence), "cited": len(cited)})
 

@@ -4,9 +4,13 @@ A graph is a LangGraph graph whose nodes call roles and tools and submit reports
 `RunContext`. Each call is journaled, so that a node that runs again gets the recorded results.
 """
 
+from offing.core.claim_check import DraftClaimCheck, DraftConflict, DraftJudgment
+from offing.core.claim_passages import ClaimPassage, ClaimToJudge, merge_passages
 from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
+from offing.core.follow_up import FollowUp, FollowUpKind, KindChooser
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
+    ClaimVerdict,
     DraftCitation,
     DraftSection,
     DraftSentence,
@@ -27,6 +31,7 @@ from offing.core.trajectory import BoundaryReason
 from offing.core.untrusted_block import UNTRUSTED_BLOCK_RULE, wrap_untrusted
 from offing.sdk.child_runs import CHILD_RUN, ChildFinding, ChildRequest, ChildResult, ChildRunsUnavailable
 from offing.sdk.context import RoleReply, RunContext, RunInfo, ToolCall
+from offing.sdk.earlier_report import EARLIER_REPORT, EarlierReport, FollowUpResult
 from offing.sdk.graph import Graph, StateView, compute_content_hash
 from offing.sdk.human_input import HumanInputMixin, NoResponderError, PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.observation import tool_result_from_step
@@ -47,6 +52,7 @@ from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 __all__ = [
     "CHILD_RUN",
     "DEFAULT_ANSWER_TOKENS",
+    "EARLIER_REPORT",
     "REPORT_ANSWER_TOKENS",
     "THREAD_NOTES",
     "THREAD_SEARCH",
@@ -57,21 +63,32 @@ __all__ = [
     "ChildRequest",
     "ChildResult",
     "ChildRunsUnavailable",
+    "ClaimPassage",
+    "ClaimToJudge",
+    "ClaimVerdict",
     "CompletionSpan",
     "CustomTool",
     "Depth",
     "DraftCheck",
     "DraftCitation",
+    "DraftClaimCheck",
+    "DraftConflict",
+    "DraftJudgment",
     "DraftProblem",
     "DraftSection",
     "DraftSentence",
+    "EarlierReport",
     "EngineFailure",
     "Evidence",
     "FailureKind",
+    "FollowUp",
+    "FollowUpKind",
+    "FollowUpResult",
     "Graph",
     "Headline",
     "HumanInputMixin",
     "InvalidOutput",
+    "KindChooser",
     "Layout",
     "Message",
     "ModelFreeFunction",
@@ -116,6 +133,7 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "merge_passages",
     "remove_code_fence",
     "remove_thoughts",
     "shorten_line",

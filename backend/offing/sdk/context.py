@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 from uuid import UUID
 
+from offing.core.claim_check import DraftClaimCheck
+from offing.core.claim_passages import ClaimToJudge
 from offing.core.draft_check import DraftCheck
+from offing.core.follow_up import FollowUp
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.report_style import ReportStyle
@@ -20,6 +23,7 @@ from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import ToolResult, ToolSpec
 from offing.core.trajectory import BoundaryReason
 from offing.sdk.child_runs import ChildRequest, ChildResult, ChildRunsUnavailable
+from offing.sdk.earlier_report import EarlierReport, FollowUpResult
 from offing.sdk.human_input import PlanProposal, PlanReview, ReviewDecision
 from offing.sdk.role import Role
 from offing.sdk.thread_memory import ThreadFinding, ThreadNote
@@ -44,6 +48,8 @@ class RunInfo:
     """
     report_style: ReportStyle | None = None
     """What the user asks of the form of the report, for the graph's writer. `None` means nothing."""
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,14 @@ class RunContext(Protocol):
         """Return the tokens of the context window of the model that answers a role, by the role's name.
 
         It is the same for the whole run. `None` means that the engine has no window or that it is unknown.
+        """
+        ...
+
+    def get_answer_tokens(self, role: str) -> int | None:
+        """Return the maximum tokens of an answer of the model that answers a role, by the role's name.
+
+        Thinking is not included. It is the same for the whole run. `None` means that the engine has no such limit
+        or that it is unknown.
         """
         ...
 
@@ -198,6 +212,15 @@ class RunContext(Protocol):
         """
         ...
 
+    async def load_earlier_report(self, *, with_evidence: bool = True) -> EarlierReport | None:
+        """Return the report that this follow-up is about. The lookup is a step.
+
+        Passages that it cites become evidence of this run, and with `with_evidence` all that the earlier run
+        has retrieved. Texts that were deleted since do not. `None` means that the run follows no report, or that
+        the report was deleted.
+        """
+        ...
+
     async def save_note(self, key: str, text: str) -> None:
         """Save a note for the thread's later runs.
 
@@ -254,12 +277,32 @@ class RunContext(Protocol):
         """
         ...
 
+    def has_engine(self, role: Role[Any, Any]) -> bool:
+        """Return whether the run names an engine for an optional role, see `Graph.optional_roles`."""
+        ...
+
+    async def list_claims(self, draft: ReportDraft) -> tuple[ClaimToJudge, ...]:
+        """Return the sentences of a draft that cite a passage, each with the stored text around its quotes.
+
+        Nothing is recorded. The same draft has the same claims as long as the stored texts are the same.
+        """
+        ...
+
     async def submit_report(
-        self, draft: ReportDraft, stop_reason: StopReason, *, revision: ReportRevision | None = None
+        self,
+        draft: ReportDraft,
+        stop_reason: StopReason,
+        *,
+        revision: ReportRevision | None = None,
+        follow_up: FollowUpResult | None = None,
+        check: DraftClaimCheck | None = None,
     ) -> Report:
         """Verify every quote of the draft against the stored text, record the report, and return it.
 
         Numbers, dates and names of cited sentences that are in no quote are marked. `revision` is stored with
-        the report. `None` means that the draft did not go back to its writer.
+        the report. `None` means that the draft did not go back to its writer. `follow_up` is the earlier report
+        that this one answers a question on or replaces. The changes are computed by comparison and stored with it.
+        The words that a checker quotes in `check` are verified, too, and its judgments can only lower the verdict of
+        a sentence. `None` means that the run has no checker.
         """
         ...

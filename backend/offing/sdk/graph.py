@@ -1,7 +1,7 @@
 """Registration of a graph: its builder, roles and initial state under a name and a content hash."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -64,6 +64,11 @@ class Graph:
     Values of the thread's earlier run would otherwise remain.
     """
     roles: tuple[Role[Any, Any], ...]
+    optional_roles: tuple[Role[Any, Any], ...] = ()
+    """Roles that are asked only if a run names an engine for them.
+
+    The default engine, `all` and presets that do not name them leave them out.
+    """
     engines: Mapping[str, str] = field(default_factory=dict[str, str])
     """Default engine of each role, in the format of `core.model.parse_engine`.
 
@@ -93,6 +98,11 @@ class Graph:
     are then not set. If it returns `None`, that state cannot be converted. Without the function, a run
     waits for a worker with its own version.
     """
+    handles_follow_ups: bool = False
+    """Its runs answer questions on the thread's report, edit it, and merge new findings into it.
+
+    `RunInfo.follow_up` then names the report. Without it, a follow-up is only new research.
+    """
     state_view: StateView | None = None
     """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""
     langgraph_adapter: LangGraphAdapter | None = None
@@ -100,3 +110,7 @@ class Graph:
 
     `None` means that it uses the SDK.
     """
+
+    def list_askable_roles(self, named: Container[str] = ()) -> tuple[Role[Any, Any], ...]:
+        """Return the roles that a run asks if its configuration names these ones: all but optional ones not named."""
+        return (*self.roles, *(role for role in self.optional_roles if role.name in named))

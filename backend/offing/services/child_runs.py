@@ -234,10 +234,12 @@ def choose_child_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a child's graph, with its token limits for that role.
 
-    `stored` are the providers that the tenant has stored.
+    Optional roles are left out: the run that combines the findings checks its own report. `stored` are the
+    providers that the tenant has stored.
     """
+    optional = {role.name for role in graph.optional_roles}
     shipped = {name: parse_engine(text) for name, text in graph.engines.items()}
-    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items()}
+    inherited = {role: clear_resolved_limits(choice) for role, choice in row.engines.items() if role not in optional}
     shared = next(iter(inherited.values()), EngineConfig())
     common = shared if all(choice == shared for choice in inherited.values()) else EngineConfig()
     engines: dict[str, EngineConfig] = {}

@@ -1,7 +1,7 @@
 """Store documents that were read: their bytes, texts and document indexes."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from offing.library.readers import ParsedDocument
 from offing.storage import library as rows
 from offing.storage import passages as texts
 from offing.storage import postings
-from offing.storage.library import StoredText
+from offing.storage.library import StoredText, TextPublication
 from offing.storage.passages import PassageRow, TextIndex
 from offing.storage.pool import Connection
 from offing.storage.postings import NumberRange, TextPostings
@@ -52,6 +52,7 @@ async def store_documents(
         for text_id, one, document in stored
     ]  # fmt: skip
     await _store_indexes(connection, tenant_id, numbers, count, indexes, inserted)
+    await _add_publications(connection, tenant_id, [n for n in new if n.id not in inserted], known, indexes)
     return [one.id if one.id in inserted else known[one.snapshot_sha256].id for one in new]
 
 
@@ -77,10 +78,28 @@ def _number_texts(documents: Sequence[tuple[bytes, ParsedDocument]], first_passa
                 index_version=document.digest,
                 passage_count=len(document.passages),
                 first_passage=first_passage,
+                publication=TextPublication(
+                    document.publication.author, document.publication.published, document.page_starts
+                ),
             )
         )
         first_passage += len(document.passages)
     return new
+
+
+async def _add_publications(
+    connection: Connection,
+    tenant_id: UUID,
+    new: Sequence[rows.NewExtractedText],
+    known: Mapping[bytes, StoredText],
+    indexes: Sequence[TextIndex],
+) -> None:
+    """Store author, date and pages of stored texts that have none or whose index was replaced."""
+    replaced = {index.text_id for index in indexes}
+    pairs = [(known[one.snapshot_sha256], one.publication) for one in new]
+    added = [(text.id, publication) for text, publication in pairs if not text.has_publication or text.id in replaced]
+    if added:
+        await rows.set_publications(connection, tenant_id, added)
 
 
 async def _store_indexes(

@@ -266,7 +266,11 @@ async def _ingest_files(db: Database, batch: _IngestBatch, files: Sequence[_File
         back = [s.id for s in held.values() if s.is_removed]
         if back:
             await rows.mark_present(connection, batch.tenant_id, back)
-    ready = {sha: text for sha, text in known.items() if text.index_version == document_index.INDEX_VERSION}
+    ready = {
+        sha: text
+        for sha, text in known.items()
+        if text.index_version == document_index.INDEX_VERSION and text.has_publication
+    }
     waiting: dict[bytes, list[_File]] = {}
     for file in files:
         before = held.get(file.name)

@@ -177,8 +177,9 @@ def _build_passage(best: PassageHitRow, first: PassageHitRow, span: SourceSpan, 
     path = first.heading.split(HEADING_SEPARATOR)[0] if is_before_heading else first.heading
     heading = HEADING_SEPARATOR.join(filter(None, (path, header)))
     return FoundPassage(
-        span.text_id, best.source_id, best.title, best.name, heading, span.start, span.end, body, best.score
-    )
+        span.text_id, best.source_id, best.title, best.name, heading, span.start, span.end, body, best.score,
+        published=best.published,
+    )  # fmt: skip
 
 
 async def get_source(db: Database, tenant_id: UUID, source_id: UUID) -> SourceRow:
@@ -267,7 +268,9 @@ class _LibraryAdapter:
                 connection, self.tenant_id, reference, start, length,
                 collections=self.scope.collections, source_ids=self.scope.sources,
             )  # fmt: skip
-        return row and TextWindow(row.source_id, row.text_id, row.title, row.name, start, row.text, row.text_length)
+        return row and TextWindow(
+            row.source_id, row.text_id, row.title, row.name, start, row.text, row.text_length, row.published
+        )
 
     async def suggest(self, reference: str, limit: int) -> tuple[str, ...]:
         hits = await search_passages(self.db, self.tenant_id, reference, limit * 3, self.scope)

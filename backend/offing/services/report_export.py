@@ -1,55 +1,92 @@
 """Export a report as a self-contained file with its evidence and the known facts of each source."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
 import orjson
 
+from offing.core.bibliography_formats import render_bibtex, render_ris
+from offing.core.file_names import make_file_stem
+from offing.core.report_document import ReportDocument, build_report_document
 from offing.core.report_formats import render_html, render_markdown, report_to_json
+from offing.report_files.writers import ReportFileWriter
 from offing.storage import reports, run_summaries
 from offing.storage.pool import Database
 from offing.storage.reports import VerifiedReport
 from offing.storage.run_summaries import RunSummary
 
-Format = Literal["md", "html", "json"]
+Format = Literal["md", "html", "json", "docx", "pdf", "bib", "ris"]
 
 MEDIA_TYPES: dict[Format, str] = {
     "md": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",
     "json": "application/json",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pdf": "application/pdf",
+    "bib": "application/x-bibtex; charset=utf-8",
+    "ris": "application/x-research-info-systems; charset=utf-8",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFile:
-    """A report file. Its name is made of ids only."""
+    """A report as a file."""
 
     filename: str
+    """Name made of ids only."""
+    titled_filename: str
+    """Name made of the title, for people. It may have any letters."""
     media_type: str
     body: bytes
 
 
 async def export_report(
-    database: Database, tenant_id: UUID, run_id: UUID, file_format: Format, version: int | None = None
+    database: Database,
+    writer: ReportFileWriter,
+    tenant_id: UUID,
+    run_id: UUID,
+    file_format: Format,
+    version: int | None = None,
 ) -> ReportFile:
-    """Return a version of a run's report as a file. If `version` is `None`, it is the latest. Raises NotFound."""
+    """Return a version of a run's report as a file. If `version` is `None`, it is the latest.
+
+    Raises NotFound, and for DOCX and PDF the errors of `ReportFileWriter.write`. Nothing is rendered on the event
+    loop.
+    """
     async with database.transaction(tenant_id) as connection:
         summary = await run_summaries.get_run_summary(connection, run_id)
         read = await reports.get_verified_report(connection, run_id, version)
-    return ReportFile(
-        f"offing-{run_id}-v{read.version}.{file_format}", MEDIA_TYPES[file_format], _render(summary, read, file_format)
-    )
+    if file_format in ("docx", "pdf"):
+        document = await asyncio.to_thread(_build_report_document, summary, read)
+        body = await writer.write(document, file_format)
+    else:
+        body = await asyncio.to_thread(_render, summary, read, file_format)
+    name = f"offing-{run_id}-v{read.version}"
+    titled = make_file_stem(read.report.title, name)
+    return ReportFile(f"{name}.{file_format}", f"{titled}.{file_format}", MEDIA_TYPES[file_format], body)
 
 
-def _render(run_summary: RunSummary, report: VerifiedReport, file_format: Format) -> bytes:
+def _build_report_document(run_summary: RunSummary, read: VerifiedReport) -> ReportDocument:
+    style = run_summary.run.report_style
+    return build_report_document(read.report, read.created_at, style.language if style else None)
+
+
+def _render(
+    run_summary: RunSummary, read: VerifiedReport, file_format: Literal["md", "html", "json", "bib", "ris"]
+) -> bytes:
     match file_format:
         case "md":
-            return render_markdown(report.report).encode()
+            return render_markdown(read.report).encode()
         case "html":
-            return render_html(report.report).encode()
+            return render_html(read.report).encode()
         case "json":
-            return orjson.dumps(_build_document(run_summary, report), option=orjson.OPT_INDENT_2)
+            return orjson.dumps(_build_document(run_summary, read), option=orjson.OPT_INDENT_2)
+        case "bib":
+            return render_bibtex(read.report).encode()
+        case "ris":
+            return render_ris(read.report).encode()
 
 
 def _build_document(run_summary: RunSummary, report: VerifiedReport) -> dict[str, object]:

@@ -12,9 +12,8 @@ from offing.core.errors import NotFound
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.core.step import Step, StepKind
 from offing.storage import run_summaries, steps
-from offing.storage.pagination import parse_page_cursor, render_page_cursor
 from offing.storage.pool import Database
-from offing.storage.run_summaries import RunFilter, RunSummary, TokenDetails
+from offing.storage.run_summaries import RunSummary, TokenDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +32,6 @@ class RunWithLiveStatus:
     step_marks: str
     token_details: TokenDetails | None = None
     """`None` means that they were not read."""
-
-
-async def list_runs(
-    database: Database, tenant_id: UUID, run_filter: RunFilter, cursor: str | None, limit: int
-) -> tuple[list[RunSummary], str | None]:
-    """Return a page of runs, newest first, and the cursor of the next page.
-
-    `None` means that this is the last page.
-    """
-    before = parse_page_cursor(cursor)
-    async with database.transaction(tenant_id) as connection:
-        summaries = await run_summaries.list_runs(connection, run_filter, before, limit + 1)
-    page = summaries[:limit]
-    return page, render_page_cursor((page[-1].run.created_at, page[-1].run.id)) if len(summaries) > limit else None
 
 
 async def get_run_detail(

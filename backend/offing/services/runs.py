@@ -6,7 +6,7 @@ Each function is one transaction followed by best-effort notifications. Only wor
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.follow_up import FollowUp
 from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
 from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
@@ -24,12 +25,14 @@ from offing.core.tool_policy import ToolPolicy, hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine import ENGINES
 from offing.models.model_limits import RoleLimits, resolve_model_limits
+from offing.models.preset_table import Preset
 from offing.models.prompt_formats import JSON
 from offing.models.stored_provider import use_litellm_name
 from offing.sdk import Graph, Role
+from offing.services import follow_ups, policies, providers
 from offing.services import graphs as graph_registry
-from offing.services import policies, providers
 from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_engines
+from offing.services.follow_ups import FollowUpRequest, keep_engines, merge_scopes
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
@@ -52,6 +55,12 @@ class RunRequest:
     the names of MCP servers whose tools it may use. Without collections and sources it sees the whole library,
     or in a thread what the last run saw.
     """
+    named_scope: frozenset[str] = frozenset()
+    """Keys of the scope that a follow-up names although they are off. It keeps the others of the last run."""
+    default_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
+    """Engines by role that the installation names. Those of the request and of the thread's last run come first."""
+    follow_up: FollowUpRequest | None = None
+    """The follow-up. `None` means that a run in a thread whose latest run has a report decides by itself."""
     deadline: datetime | None = None
     seed: int = 0
     tool_policy: ToolPolicy | None = None
@@ -87,17 +96,17 @@ async def submit_run(
     """
     graph = graph_registry.get_graph(graphs, request.graph)
     check_report_style(graph, request.report_style)
-    digest = _hash_request(request)
+    digest, default = _hash_request(request), default_engine or EngineConfig()
     async with database.transaction(tenant_id) as connection:
         stored = await providers.list_stored(connection)
-        engines = choose_engines(graph, request.engines, default_engine or EngineConfig(), stored)
         if request.idempotency_key and (
             earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
         ):
             return check_same_request(earlier, digest)
-        if request.thread_id is not None:
-            request = await _inherit_from_thread(connection, request, request.thread_id)
+        request, follow_up = await _place_in_thread(connection, request, graph, graphs)
+        engines = choose_engines(graph, {**request.default_engines, **request.engines}, default, stored)
         new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
+        new = replace(new, follow_up=follow_up)
         new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
         if request.thread_id is None:
             await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
@@ -230,10 +239,29 @@ async def _notify(notifier: RunNotifier, tenant_id: UUID, run: RunRow, new: list
         await notifier.notify_control(run.id)
 
 
-async def _inherit_from_thread(connection: Connection, request: RunRequest, thread_id: UUID) -> RunRequest:
-    """Give a follow-up without a scope, a tool policy or a report style those of the previous question."""
-    if not any(request.scope.values()):
-        request = replace(request, scope=await threads.get_scope(connection, thread_id) or request.scope)
+async def _place_in_thread(
+    connection: Connection, request: RunRequest, graph: Graph, graphs: Mapping[str, Graph]
+) -> tuple[RunRequest, FollowUp | None]:
+    """Return the request with what it keeps of its thread, and the report that the run follows.
+
+    `None` means that it follows no report.
+    """
+    thread_id = request.thread_id
+    if request.follow_up is not None:
+        thread_id = await follow_ups.resolve_thread(connection, request.follow_up, thread_id)
+    if thread_id is None:
+        return request, None
+    request = await _inherit_from_thread(connection, replace(request, thread_id=thread_id), thread_id, graph)
+    return request, await follow_ups.resolve_follow_up(connection, request.follow_up, thread_id, graph, graphs)
+
+
+async def _inherit_from_thread(
+    connection: Connection, request: RunRequest, thread_id: UUID, graph: Graph
+) -> RunRequest:
+    """Give a follow-up the scope, engines, tool policy and report style of the last run, where it names no others."""
+    scope = merge_scopes(await threads.get_scope(connection, thread_id), request.scope, request.named_scope)
+    engines = keep_engines(graph, await threads.get_engines(connection, thread_id))
+    request = replace(request, scope=scope, engines={**engines, **request.engines})
     if (
         request.tool_policy is None
         and (inherited := await threads.find_requested_tool_policy(connection, thread_id)) is not None
@@ -295,8 +323,13 @@ def choose_engines(
     """
     chosen = select_engines(graph, requested, default)
     check_engines(chosen, stored=stored)
-    roles = {role.name: role for role in graph.roles}
+    roles = {role.name: role for role in graph.list_askable_roles(requested)}
     return {name: resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}
+
+
+def choose_preset_engines(preset: Preset, graph: Graph) -> dict[str, EngineConfig]:
+    """Return the engines that a preset names for the roles of a graph."""
+    return preset.choose_engines([role.name for role in graph.roles], [role.name for role in graph.optional_roles])
 
 
 def resolve_limits(role: Role[Any, Any], choice: EngineConfig, stored: StoredProviders) -> EngineConfig:
@@ -311,14 +344,14 @@ def select_engines(
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role of a graph, without checking addresses and token limits.
 
-    Raises InvalidInput for an unknown role, engine or prompt format.
+    Optional roles that are not requested are left out. Raises InvalidInput for an unknown role, engine or prompt
+    format.
     """
-    roles = {role.name: role for role in graph.roles}
+    roles = {role.name: role for role in graph.list_askable_roles(requested)}
     for name, choice in requested.items():
         if name not in roles:
-            raise InvalidInput(
-                f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(sorted(roles))}."
-            )
+            known = sorted(role.name for role in (*graph.roles, *graph.optional_roles))
+            raise InvalidInput(f"engines.{name}", f"{graph.name} has no such role", f"Use one of: {', '.join(known)}.")
         if choice.engine not in ENGINES:
             raise InvalidInput(
                 f"engines.{name}.engine", f"there is no engine {choice.engine!r}", f"Use one of: {', '.join(ENGINES)}."
@@ -365,16 +398,19 @@ def _draft_queued_step(request: RunRequest, engines: Mapping[str, EngineConfig])
 
 
 def _hash_request(request: RunRequest) -> str:
+    engines = {**request.default_engines, **request.engines}
     body = {
         "question": request.question,
         "graph": request.graph,
         "thread": request.thread_id,
         "budget": budget_to_json(request.budget),
-        "engines": {name: engine_to_digest_json(choice) for name, choice in sorted(request.engines.items())},
+        "engines": {name: engine_to_digest_json(choice) for name, choice in sorted(engines.items())},
         "scope": dict(request.scope),
         "seed": request.seed,
         **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),
         **({"report_style": request.report_style.model_dump(mode="json")} if request.report_style else {}),
+        **({"named_scope": sorted(request.named_scope)} if request.thread_id and request.named_scope else {}),
+        **({"follow_up": asdict(request.follow_up)} if request.follow_up else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -65,7 +65,9 @@ class WebPageReader:
     async def _find_window(self, url: str, start: int, length: int) -> TextWindow | None:
         async with self.database.transaction(self.tenant_id) as connection:
             row = await web_pages.find_window(connection, self.tenant_id, url, start, length, MAX_PAGE_AGE)
-        return row and TextWindow(row.source_id, row.text_id, row.title, row.name, start, row.text, row.text_length)
+        return row and TextWindow(
+            row.source_id, row.text_id, row.title, row.name, start, row.text, row.text_length, row.published
+        )
 
     async def _store_page(self, fetched: FetchedPage) -> str:
         """Store a page. Returns why it cannot be read, or an empty text if it is stored."""

@@ -69,7 +69,8 @@ DELETE_RUNS = f"""
     kept as (
       select ns, checkpoint_id, parent_id, delta_channels from checkpoint
        where thread_id = %(thread)s
-         and not (run_id::text = any(%(run_ids)s) or coalesce(metadata->>'run_id' = any(%(run_ids)s), false))),
+         and not (coalesce(run_id::text = any(%(run_ids)s), false)
+                  or coalesce(metadata->>'run_id' = any(%(run_ids)s), false))),
     {DELETE_UNNEEDED}
     select 1 from guard
 """

@@ -90,7 +90,8 @@ class CheckpointRow:
     ns: str
     id: str
     parent_id: str | None
-    run_id: UUID
+    run_id: UUID | None
+    """The run that wrote it. `None` means that the run was deleted."""
     body: dict[str, Any]
     metadata: Mapping[str, Any]
     references: Mapping[str, str]

@@ -23,19 +23,30 @@ INSERT_SNAPSHOTS = """
 
 INSERT_TEXTS = """
     insert into extracted_text (id, tenant_id, snapshot_sha256, extractor, sha256, body, length_chars, title,
-                                index_version, passage_count, first_passage)
+                                index_version, passage_count, first_passage, author, published, page_starts,
+                                page_numbers)
     select id, %s, snapshot_sha256, extractor, sha256, body, length_chars, title, index_version, passage_count,
-           first_passage
+           first_passage, author, published, page_starts::integer[], page_numbers::integer[]
       from unnest(%b::uuid[], %b::bytea[], %b::text[], %b::bytea[], %b::text[], %b::integer[], %b::text[],
-                  %b::integer[], %b::integer[], %b::integer[])
+                  %b::integer[], %b::integer[], %b::integer[], %b::text[], %b::text[], %b::text[], %b::text[])
            as n(id, snapshot_sha256, extractor, sha256, body, length_chars, title, index_version, passage_count,
-                first_passage)
+                first_passage, author, published, page_starts, page_numbers)
     on conflict (tenant_id, snapshot_sha256, extractor) do nothing returning id
 """
 """Returns no row for a text if another transaction extracted the same bytes in the meantime."""
 
+SET_PUBLICATIONS = """
+    update extracted_text a
+       set author = n.author, published = n.published, page_starts = n.page_starts::integer[],
+           page_numbers = n.page_numbers::integer[]
+      from unnest(%b::uuid[], %b::text[], %b::text[], %b::text[], %b::text[])
+           as n(id, author, published, page_starts, page_numbers)
+     where a.tenant_id = %s and a.id = n.id
+"""
+
 LIST_STORED_TEXTS = """
-    select distinct on (snapshot_sha256) snapshot_sha256, id, title, index_version
+    select distinct on (snapshot_sha256) snapshot_sha256, id, title, index_version,
+           author is not null as has_publication
       from extracted_text where tenant_id = %s and snapshot_sha256 = any(%s)
      order by snapshot_sha256, created_at desc
 """
@@ -126,6 +137,8 @@ class StoredText:
     title: str
     index_version: int
     """Version of its document index. 0 means that it has none yet."""
+    has_publication: bool
+    """Whether its author, date and pages were looked for when it was stored or later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +150,18 @@ class CurrentSource:
     text_id: UUID
     snapshot_sha256: bytes
     is_removed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TextPublication:
+    """Who wrote a document and when, and where in its text its pages begin."""
+
+    author: str
+    """Empty means that the document names none."""
+    published: str
+    """YYYY, YYYY-MM or YYYY-MM-DD. Empty means that the document states no date."""
+    page_starts: Sequence[tuple[int, int]]
+    """Code points, ascending, each with the number of the page that begins there. Empty means that it has no pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +182,7 @@ class NewExtractedText:
     passage_count: int
     first_passage: int
     """Number of its first passage among all passages of the tenant."""
+    publication: TextPublication
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +244,33 @@ async def insert_texts(connection: Connection, tenant_id: UUID, new: Sequence[Ne
         [n.id for n in new], hashes, [n.extractor for n in new], [n.text_sha256 for n in new], [n.text for n in new],
         [len(n.text) for n in new], [n.title for n in new], [n.index_version for n in new],
         [n.passage_count for n in new], [n.first_passage if n.passage_count else None for n in new],
+        *_list_publication_columns([n.publication for n in new]),
     )  # fmt: skip
     cursor = await connection.execute(INSERT_TEXTS, (tenant_id, *values))
     return {id async for (id,) in cursor}
+
+
+async def set_publications(
+    connection: Connection, tenant_id: UUID, publications: Sequence[tuple[UUID, TextPublication]]
+) -> None:
+    """Store the author, date and pages of texts that are already stored, by the ids of the texts."""
+    columns = _list_publication_columns([publication for _, publication in publications])
+    await connection.execute(SET_PUBLICATIONS, ([id for id, _ in publications], *columns, tenant_id))
+
+
+def _list_publication_columns(publications: Sequence[TextPublication]) -> tuple[list[str], ...]:
+    """Return author, date, and the positions and numbers of the pages of each text, the latter as literals of arrays.
+
+    An array of arrays would need rows of one length.
+    """
+    positions = [[at for at, _ in one.page_starts] for one in publications]
+    numbers = [[number for _, number in one.page_starts] for one in publications]
+    authors, dates = [one.author for one in publications], [one.published for one in publications]
+    return authors, dates, list(map(_render_array, positions)), list(map(_render_array, numbers))
+
+
+def _render_array(numbers: Sequence[int]) -> str:
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ READ_TEXT_WINDOWS = """
 
 FIND_WINDOW = """
     select s.id as source_id, s.title, s.name, a.id as text_id, a.length_chars as text_length, a.snapshot_sha256,
+           coalesce(a.published, '') as published,
            substring(a.body from %(start)s + 1 for %(length)s) as text
       from source s join extracted_text a on a.id = s.text_id
      where s.tenant_id = %(tenant)s and s.removed_at is null
@@ -66,6 +67,7 @@ latest one.
 
 FIND_TEXT_WINDOW = """
     select s.id as source_id, s.title, s.name, a.id as text_id, a.length_chars as text_length, a.snapshot_sha256,
+           coalesce(a.published, '') as published,
            substring(a.body from %(start)s + 1 for %(length)s) as text
       from extracted_text a
       join lateral (select id, title, name from source where text_id = a.id
@@ -108,6 +110,8 @@ class TextWindowRow:
     """Length of the whole text in code points."""
     snapshot_sha256: bytes
     text: str
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 @dataclass(frozen=True, slots=True)

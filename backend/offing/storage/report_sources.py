@@ -21,6 +21,9 @@ LOCATE_CITATIONS = """
              as retrieved_at,
            coalesce(n.media_type, '') as media_type,
            coalesce(c.start_char::float8 / nullif(a.length_chars, 0), 0) as fraction,
+           coalesce(a.author, '') as author, coalesce(a.published, '') as published,
+           coalesce((select p.number from unnest(a.page_starts, a.page_numbers) as p(start_char, number)
+                      where p.start_char <= c.start_char order by p.start_char desc limit 1), 0) as page,
            coalesce(w.newlines, 0) as newlines, coalesce(p.heading, '') as heading,
            coalesce(right(w.before, least(c.start_char - coalesce(p.start_char, 0), %(distance)s)), '') as before
       from citation c
@@ -51,6 +54,9 @@ class _LocatedRow:
     is_web: bool
     retrieved_at: datetime | None
     media_type: str
+    author: str
+    published: str
+    page: int
     fraction: float
     newlines: int
     """Line ends before the citation."""
@@ -74,7 +80,7 @@ async def locate_citations(connection: Connection, run_id: UUID, report: Report,
 
 
 def _add_details(citation: Citation, row: _LocatedRow) -> Citation:
-    details = SourceDetails(row.name, row.is_web, retrieved_at=row.retrieved_at)
+    details = SourceDetails(row.name, row.is_web, row.author, row.published, row.retrieved_at)
     return replace(citation, source=details, position=_build_position(citation, row))
 
 
@@ -83,7 +89,7 @@ def _build_position(citation: Citation, row: _LocatedRow) -> TextPosition:
         return TextPosition(is_erased=True)
     heading = _find_heading(row.before) or row.heading
     if not row.media_type.startswith("text/") or row.media_type in _NO_LINES:
-        return TextPosition(heading, fraction=row.fraction)
+        return TextPosition(heading, row.page, fraction=row.fraction)
     first = row.newlines + 1
     last = first + citation.quote.rstrip("\n").count("\n")
     return TextPosition(heading, first_line=first, last_line=last, fraction=row.fraction)

@@ -1,6 +1,6 @@
 """Reports as rows: the checked structure without its quotes, and each citation in a separate row."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +9,8 @@ import orjson
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
-from offing.core.report import Citation, Layout, Report, ReportRevision, ReportStatus, Section, Sentence
+from offing.core.report import Citation, Report
+from offing.core.report_record import report_from_parts, report_to_json
 from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
@@ -31,9 +32,10 @@ INSERT_REPORT = """
 """
 """The next version with its citations, in one statement, so that it can be sent together with others."""
 
-GET_LATEST_REPORT = (
-    "select version, status, stop_reason, body from report where run_id = %s order by version desc limit 1"
-)
+FIND_REPORT = """
+    select version, status, stop_reason, body from report
+     where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s) order by version desc limit 1
+"""
 
 LIST_CITATIONS = """
     select number, text_id, start_char, end_char, quote, source_id, title from citation
@@ -57,68 +59,17 @@ async def insert_report(connection: Connection, fence: FencingToken, seq: int, r
 
 async def find_latest_report(connection: Connection, run_id: UUID) -> Report | None:
     """Return the newest version of a run's report. `None` means that there is none."""
-    row = await (await connection.execute(GET_LATEST_REPORT, (run_id,))).fetchone()
+    return await find_report(connection, run_id)
+
+
+async def find_report(connection: Connection, run_id: UUID, version: int | None = None) -> Report | None:
+    """Return a version of a run's report, by default the newest. `None` means that there is none."""
+    row = await (await connection.execute(FIND_REPORT, {"run": run_id, "version": version})).fetchone()
     if row is None:
         return None
     version, status, reason, body = row
     citations = await (await connection.execute(LIST_CITATIONS, (run_id, version))).fetchall()
     return report_from_parts(status, reason, body, tuple(map(_citation_from_row, citations)))
-
-
-def report_to_json(report: Report) -> dict[str, Any]:
-    """Return the parts of a report that are stored as JSON."""
-    return {
-        "title": report.title,
-        "answer": None if report.answer is None else _sentence_to_json(report.answer),
-        "sections": [
-            {"heading": section.heading, "sentences": [_sentence_to_json(s) for s in section.sentences]}
-            for section in report.sections
-        ],
-        "limits": report.limits,
-        "written_by": report.written_by,
-        **({"revision": asdict(report.revision)} if report.revision else {}),
-    }
-
-
-def report_from_parts(status: str, reason: str, body: dict[str, Any], citations: tuple[Citation, ...]) -> Report:
-    """Build a report from its stored parts."""
-    return Report(
-        title=body["title"],
-        status=ReportStatus(status),
-        stop_reason=reason,
-        answer=None if body["answer"] is None else _sentence_from_json(body["answer"]),
-        sections=tuple(
-            Section(s["heading"], tuple(map(_sentence_from_json, s["sentences"]))) for s in body["sections"]
-        ),
-        citations=citations,
-        limits=body["limits"],
-        written_by=body["written_by"],
-        revision=ReportRevision(**body["revision"]) if "revision" in body else None,
-    )
-
-
-def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
-    return {
-        "id": sentence.id,
-        "text": sentence.text,
-        "citations": list(sentence.citations),
-        "rejected": list(sentence.rejected),
-        **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
-        **({"passages": list(sentence.passages)} if sentence.passages else {}),
-        **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
-    }
-
-
-def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
-    return Sentence(
-        stored["id"],
-        stored["text"],
-        tuple(stored["citations"]),
-        tuple(stored["rejected"]),
-        tuple(stored.get("passages", ())),
-        tuple(stored.get("unsupported_values", ())),
-        Layout(stored.get("layout", Layout.STATEMENT)),
-    )
 
 
 def _citation_to_row(citation: Citation) -> dict[str, object]:

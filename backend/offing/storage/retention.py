@@ -28,7 +28,7 @@ PRUNE_RUN = f"""
     of_thread as (select thread_id as id from ended),
     kept as (
       select ns, checkpoint_id, parent_id, delta_channels from (
-        select c.*, e.durability, c.run_id = e.id as is_its_own,
+        select c.*, e.durability, c.run_id is not distinct from e.id as is_its_own,
                row_number() over (partition by c.ns, c.run_id order by c.nth desc) as latest
           from ended e join checkpoint c on c.thread_id = e.thread_id) as c
        where not is_its_own or (latest = 1 and ns not like '%%:%%' and durability <> 'exit')),

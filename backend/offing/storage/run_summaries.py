@@ -1,9 +1,9 @@
 """Runs as lists and pages show them: summaries, filters and marks of their steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from offing.core.errors import NotFound
@@ -12,6 +12,8 @@ from offing.core.step import Step, StepKind
 from offing.storage import runs
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
+from offing.storage.run_filter import RunFilter, get_parameters, list_conditions
+from offing.storage.run_labels import NO_LABELS, RunLabels
 from offing.storage.runs import RunRow
 from offing.storage.steps import step_from_row
 
@@ -19,21 +21,20 @@ SUMMARY_COLUMNS = f"""
     {runs.COLUMNS}, lease_until,
     (select count(*) from input_request
       where input_request.run_id = run.id and responded_at is null and run.ended_at is null) as pending_input_requests,
-    (select body->>'title' from report where report.run_id = run.id order by version desc limit 1) as title
+    coalesce(nullif(title, ''),
+             (select body->>'title' from report where report.run_id = run.id order by version desc limit 1)),
+    title, array(select tag from run_tag where run_tag.run_id = run.id order by position), pinned_at, archived_at
 """
 
 GET_RUN_SUMMARY = f"select {SUMMARY_COLUMNS} from run where id = %s"
 
-LIST_RUNS = f"""
-    select {SUMMARY_COLUMNS} from run
-     where kind = %(kind)s
-       and (%(status)s::text is null or status = %(status)s)
-       and (%(graph)s::text is null or graph = %(graph)s)
-       and (%(thread)s::uuid is null or thread_id = %(thread)s)
-       and (%(text)s::text is null or strpos(lower(question), lower(%(text)s)) > 0)
-       and (%(before_at)s::timestamptz is null or (created_at, id) < (%(before_at)s, %(before_id)s))
-     order by created_at desc, id desc limit %(limit)s
+LIST_RUNS = f"select {SUMMARY_COLUMNS} from run where kind = %(kind)s"
+
+LIST_RUNS_OF_TAG = f"""
+    select {SUMMARY_COLUMNS} from run_tag join run on run.id = run_tag.run_id
+     where run_tag.tag = %(tag)s and kind = %(kind)s
 """
+"""Reads the runs of a tag in the order of the list."""
 
 RENDER_STEP_MARKS = """
     select coalesce(string_agg(
@@ -77,10 +78,11 @@ class RunSummary:
 
     run: RunRow
     title: str | None
-    """Title of the latest report."""
+    """The title that a person gave it, else that of its latest report."""
     lease_until: datetime | None
     pending_input_requests: int = 0
     """Number of pending input requests."""
+    labels: RunLabels = NO_LABELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +95,6 @@ class TokenDetails:
     """The part of `prompt_tokens` that providers read from their caches. 0 also means unknown."""
     reasoning_tokens: int
     """The part of `completion_tokens` that models thought before they answered. 0 also means unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Filter of a list of runs. `None` means any."""
-
-    status: RunStatus | None = None
-    graph: str | None = None
-    thread_id: UUID | None = None
-    text: str | None = None
-    """A part of the question, ignoring case."""
-    kind: str = "interactive"
-    """`interactive` or `rollout`."""
 
 
 async def get_run_summary(connection: Connection, run_id: UUID) -> RunSummary:
@@ -127,18 +116,39 @@ async def list_runs(
     connection: Connection, run_filter: RunFilter, before: PageKey | None, limit: int
 ) -> list[RunSummary]:
     """Return runs after `before`, newest first."""
-    at, id = before or (None, None)
-    values = {
-        "status": run_filter.status,
-        "graph": run_filter.graph,
-        "thread": run_filter.thread_id,
-        "text": run_filter.text,
-        "kind": run_filter.kind,
-        "before_at": at,
-        "before_id": id,
-        "limit": limit,
-    }
-    return [_summary_from_row(row) for row in await (await connection.execute(LIST_RUNS, values)).fetchall()]
+    is_of_tag = run_filter.tag is not None
+    key: tuple[LiteralString, LiteralString] = (
+        ("run_created_at", "run_tag.run_id") if is_of_tag else ("created_at", "id")
+    )
+    conditions = list_conditions(run_filter, key[0])
+    if before is not None:
+        conditions.append(f"({key[0]}, {key[1]}) < (%(before_at)s, %(before_id)s)")
+    order: LiteralString = f"order by {key[0]} desc, {key[1]} desc limit %(limit)s"
+    statement: LiteralString = " and ".join((LIST_RUNS_OF_TAG if is_of_tag else LIST_RUNS, *conditions))
+    values = {**get_parameters(run_filter), "limit": limit}
+    if before is not None:
+        values |= {"before_at": before[0], "before_id": before[1]}
+    return await _query_summaries(connection, f"{statement} {order}", values)
+
+
+async def list_runs_among(
+    connection: Connection, run_filter: RunFilter, run_ids: Sequence[UUID], limit: int
+) -> list[RunSummary]:
+    """Return those of the given runs that pass the filter, newest first."""
+    conditions: list[LiteralString] = ["id = any(%(among)s)", *list_conditions(run_filter, "created_at")]
+    if run_filter.tag is not None:
+        conditions.append("exists (select from run_tag where run_tag.run_id = run.id and tag = %(tag)s)")
+    statement = " and ".join((LIST_RUNS, *conditions))
+    values = {**get_parameters(run_filter), "among": list(run_ids), "limit": limit}
+    return await _query_summaries(connection, f"{statement} order by created_at desc, id desc limit %(limit)s", values)
+
+
+async def _query_summaries(
+    connection: Connection, statement: LiteralString, values: Mapping[str, Any]
+) -> list[RunSummary]:
+    # A plan for any values would not use the indexes that contain only some of the runs.
+    cursor = await connection.execute(statement, values, prepare=False)
+    return [_summary_from_row(row) for row in await cursor.fetchall()]
 
 
 async def get_run_status(connection: Connection, run_id: UUID) -> RunStatus:
@@ -184,5 +194,6 @@ async def list_runs_of_threads(connection: Connection, thread_ids: Sequence[UUID
 
 
 def _summary_from_row(row: Sequence[Any]) -> RunSummary:
-    *columns, lease_until, questions, title = row
-    return RunSummary(runs.run_from_row(columns), title, lease_until, questions)
+    *columns, lease_until, questions, title, given_title, tags, pinned_at, archived_at = row
+    labels = RunLabels(given_title, tuple(tags), pinned_at, archived_at)
+    return RunSummary(runs.run_from_row(columns), title, lease_until, questions, labels)

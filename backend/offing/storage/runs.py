@@ -12,10 +12,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from psycopg.errors import UniqueViolation
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
+from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.model import EngineConfig, engine_to_json
 from offing.core.report_style import ReportStyle
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
@@ -29,7 +30,7 @@ COLUMNS = """
     work_seconds,
     next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
     forked_at_seq,
-    forked_kind, report_style
+    forked_kind, report_style, follow_up
 """
 
 INSERT_RUN = f"""
@@ -37,11 +38,11 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, report_style, status)
+                     durability, report_style, follow_up, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
             %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
-            %(report_style)s, 'queued')
+            %(report_style)s, %(follow_up)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -53,8 +54,6 @@ first.
 FIND_EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idempotency_key = %s"
 
 GET_RUN = f"select {COLUMNS} from run where id = %s"
-
-LIST_RECENT_RUNS = f"select {COLUMNS} from run where kind = 'interactive' order by created_at desc, id desc limit %s"
 
 LIST_IDS_WITH_SUFFIX = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
 
@@ -188,6 +187,8 @@ class RunRow:
     """
     report_style: ReportStyle | None = None
     """What the user asks of the form of the report. `None` means nothing."""
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
 
     @property
     def is_terminal(self) -> bool:
@@ -224,6 +225,7 @@ class NewRun:
     """The tool policy of the request. `None` means that the run has the default."""
     report_style: ReportStyle | None = None
     """What the user asks of the form of the report. `None` means nothing."""
+    follow_up: FollowUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +273,15 @@ class Release:
 
 
 async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> RunRow:
-    """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended."""
+    """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended, `NotFound` without it."""
     try:
         async with connection.transaction():
             cursor = await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id})
             return run_from_row(await cursor.fetchone())
+    except ForeignKeyViolation as error:  # its last run was deleted at the same moment
+        if error.diag.constraint_name != "run_tenant_id_thread_id_fkey":
+            raise
+        raise NotFound("thread", str(new.thread_id)) from error
     except UniqueViolation as error:
         if error.diag.constraint_name != "run_one_active_per_thread":
             raise
@@ -298,11 +304,6 @@ async def get_run(connection: Connection, run_id: UUID) -> RunRow:
     if row is None:
         raise NotFound("run", str(run_id))
     return run_from_row(row)
-
-
-async def list_recent_runs(connection: Connection, limit: int) -> list[RunRow]:
-    """Return the tenant's newest runs without rollouts."""
-    return [run_from_row(row) for row in await (await connection.execute(LIST_RECENT_RUNS, (limit,))).fetchall()]
 
 
 async def list_ids_with_suffix(connection: Connection, suffix: str) -> list[UUID]:
@@ -480,7 +481,9 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked, style) = row[23:]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked, style, follow_up) = row[
+        23:
+    ]
     return RunRow(
         id_,
         thread,
@@ -512,6 +515,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         waiting_since,
         *forked,
         report_style=parse_report_style(style),
+        follow_up=None if follow_up is None else follow_up_from_json(follow_up),
     )
 
 
@@ -563,6 +567,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "kind": new.kind,
         "durability": new.durability,
         "report_style": None if new.report_style is None else _jsonb(new.report_style.model_dump(mode="json")),
+        "follow_up": None if new.follow_up is None else _jsonb(follow_up_to_json(new.follow_up)),
     }
 
 

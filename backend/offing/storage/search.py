@@ -37,7 +37,8 @@ LIST_TEXTS_IN_SCOPE = f"""
 
 READ_HITS = f"""
     select a.id as text_id, s.id as source_id, s.title, s.name, p.heading, p.start_char as start,
-           p.end_char as end, substring(a.body from p.start_char + 1 for p.end_char - p.start_char) as text, b.score
+           p.end_char as end, substring(a.body from p.start_char + 1 for p.end_char - p.start_char) as text, b.score,
+           coalesce(a.published, '') as published
       from unnest(%(firsts)s::integer[], %(ordinals)s::integer[], %(scores)s::float8[])
            with ordinality as b(first_passage, ordinal, score, rank)
       join extracted_text a on a.tenant_id = %(tenant)s and a.first_passage = b.first_passage
@@ -62,6 +63,8 @@ class PassageHitRow:
     end: int
     text: str
     score: float
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ LIST_EARLIER_RUNS = """
      order by created_at desc, id desc limit %s
 """
 
+FIND_QUESTION = "select question from run where id = %s"
+
 LIST_NOTES = """
     select key, text, run_id from (
       select distinct on (s.payload->>'remember') s.payload->>'remember' as key, s.payload->>'text' as text, s.run_id,
@@ -23,6 +25,12 @@ LIST_NOTES = """
        order by s.payload->>'remember', r.created_at desc, s.seq desc) as latest
      order by created_at desc, key limit %s
 """
+
+
+async def find_question(connection: Connection, run_id: UUID) -> str | None:
+    """Return the question of a run. `None` means that the run was deleted."""
+    row = await (await connection.execute(FIND_QUESTION, (run_id,))).fetchone()
+    return row[0] if row else None
 
 
 async def list_earlier_runs(

@@ -6,6 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from offing.core.errors import NotFound
+from offing.core.follow_up import FollowUpKind, outcome_from_json
+from offing.core.model import EngineConfig
 from offing.core.report_style import ReportStyle
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
@@ -28,6 +30,22 @@ GET_SCOPE = """
       from thread where id = %s
 """
 """Scope of the latest run of a thread. No row means that the tenant has no such thread."""
+
+HAS_LATEST_RUN_REPORT = """
+    select exists (select from report where report.run_id = run.id)
+      from run where thread_id = %s order by created_at desc, id desc limit 1
+"""
+
+FIND_LATEST_REPORT = """
+    select run.id, report.version, report.body->'follow_up'
+      from run
+           join lateral (select version, body from report where report.run_id = run.id order by version desc limit 1)
+             as report on true
+     where run.thread_id = %(thread)s and (%(run)s::uuid is null or run.id = %(run)s)
+     order by run.created_at desc, run.id desc limit 1
+"""
+
+GET_LATEST_ENGINES = "select engines from run where thread_id = %s order by created_at desc, id desc limit 1"
 
 FIND_REQUESTED_TOOL_POLICY = """
     select requested_tool_policy from run where thread_id = %s order by created_at desc limit 1
@@ -65,6 +83,34 @@ async def find_report_style(connection: Connection, thread_id: UUID) -> ReportSt
     """Return the report style of the latest run of a thread. `None` means that it had none."""
     row = await (await connection.execute(FIND_REPORT_STYLE, (thread_id,))).fetchone()
     return parse_report_style(row[0]) if row else None
+
+
+async def has_latest_run_report(connection: Connection, thread_id: UUID) -> bool:
+    """Return whether the latest run of a thread has a report."""
+    row = await (await connection.execute(HAS_LATEST_RUN_REPORT, (thread_id,))).fetchone()
+    return bool(row and row[0])
+
+
+async def find_latest_report(connection: Connection, thread_id: UUID, run_id: UUID | None) -> tuple[UUID, int] | None:
+    """Return the run and the version of the latest report of a thread, or of one of its runs.
+
+    An answer to a question on a report is not a new version of it; the report that it is about is returned instead.
+    `None` means that there is none.
+    """
+    row = await (await connection.execute(FIND_LATEST_REPORT, {"thread": thread_id, "run": run_id})).fetchone()
+    if row is None:
+        return None
+    run, version, stored = row
+    outcome = outcome_from_json(stored) if stored else None
+    if outcome is not None and outcome.kind is FollowUpKind.QUESTION:
+        return outcome.run_id, outcome.version
+    return run, version
+
+
+async def get_engines(connection: Connection, thread_id: UUID) -> dict[str, EngineConfig]:
+    """Return the engines of the roles of a thread's latest run. A thread without a run has none."""
+    row = await (await connection.execute(GET_LATEST_ENGINES, (thread_id,))).fetchone()
+    return {role: EngineConfig.model_validate(choice) for role, choice in row[0].items()} if row else {}
 
 
 @dataclass(frozen=True, slots=True)

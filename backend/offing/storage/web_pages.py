@@ -19,6 +19,7 @@ HIDE_FROM_SEARCH = "update source set removed_at = clock_timestamp() where tenan
 
 FIND_WINDOW = """
     select s.id as source_id, s.title, s.name, a.id as text_id, a.length_chars as text_length, a.snapshot_sha256,
+           coalesce(a.published, '') as published,
            substring(a.body from %(start)s + 1 for %(length)s) as text
       from source s join extracted_text a on a.id = s.text_id
      where s.tenant_id = %(tenant)s and s.collection = %(web)s and s.name = %(url)s

@@ -16,6 +16,7 @@ import orjson
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
+from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.report_style import ReportStyle
@@ -32,6 +33,8 @@ from offing.testing.simulation import SimulatedRun
 from offing.tools import create_tools
 
 RECORDING_FORMAT = "offing-recording/1"
+FOLLOW_UP_LABELS = frozenset({"classify", "answer", "edit", "merge"})
+"""Labels of the calls that only a model answers in a follow-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,10 @@ class Recording:
     """The report style of the run. `None` means that it had none."""
     revises: tuple[str, ...] = ()
     """Roles whose engine can correct a draft. Empty means none, or that the recording does not say."""
+    follow_up: FollowUp | None = None
+    """The earlier report that the run is about. `None` means that there is none."""
+    answer_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Maximum tokens of an answer of the models that answered roles, by role."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -67,7 +74,7 @@ class Recording:
         budget["depth"] = Depth(budget.get("depth", Depth.STANDARD))
         earlier = tuple((question, answer) for question, answer in data["earlier"])
         steps = tuple(map(_step_from_json, data["steps"]))
-        style = data.get("report_style")
+        style, follow_up = data.get("report_style"), data.get("follow_up")
         return cls(
             data["question"],
             steps,
@@ -78,6 +85,8 @@ class Recording:
             data.get("context_tokens", {}),
             None if style is None else ReportStyle.model_validate(style),
             tuple(data.get("revises", ())),
+            follow_up_from_json(follow_up) if follow_up else None,
+            data.get("answer_tokens", {}),
         )
 
 
@@ -121,24 +130,34 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
 
 
 def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]:
-    """Return engines with the recorded context windows. Those of a run whose draft had problems can correct it."""
-    revised = any(step.kind is StepKind.REPORT and "revision" in step.payload for step in recording.steps)
+    """Return engines with the recorded limits. Those of a run whose draft had problems can correct it.
+
+    An optional role has one if a call of it is recorded.
+    """
+    revised = any(
+        (step.kind is StepKind.REPORT and "revision" in step.payload)
+        or (recording.follow_up is not None and step.label in FOLLOW_UP_LABELS)
+        for step in recording.steps
+    )
     revisers = {*(role.name for role in graph.roles if revised), *recording.revises}
-    windows = recording.context_tokens
+    called = {str(step.payload.get("role", "")) for step in recording.steps}
+    optional = {role.name for role in graph.optional_roles if role.name in called}
+    windows, answers = recording.context_tokens, recording.answer_tokens
     return {
         role: EngineConfig(
             engine="scripted" if role in revisers else "extractive",
             options={"revises": True} if role in revisers else {},
             context_tokens=windows.get(role),
+            answer_tokens=answers.get(role),
         )
-        for role in sorted({*revisers, *windows})
+        for role in sorted({*revisers, *optional, *windows, *answers})
     }
 
 
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
     id = uuid5(UUID_NAMESPACE, r.question)
-    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style)
+    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style, follow_up=r.follow_up)
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -167,6 +186,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "format": RECORDING_FORMAT,
         "question": r.question,
         "earlier": [list(pair) for pair in r.earlier],
+        **({"follow_up": follow_up_to_json(r.follow_up)} if r.follow_up else {}),
         "budget": {
             "max_turns": r.budget.max_turns,
             "max_tokens": r.budget.max_tokens,
@@ -177,6 +197,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         "seed": r.seed,
         "reason": r.reason,
         **({"context_tokens": dict(r.context_tokens)} if r.context_tokens else {}),
+        **({"answer_tokens": dict(r.answer_tokens)} if r.answer_tokens else {}),
         **({"revises": list(r.revises)} if r.revises else {}),
         **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
         "steps": [_step_to_json(step) for step in r.steps],

@@ -30,6 +30,7 @@ class ScenarioOptions(TypedDict, total=False):
     rules: Mapping[str, str]
     prompt_formats: Mapping[str, str]
     context_tokens: Mapping[str, int]
+    answer_tokens: Mapping[str, int]
     budget: Budget
     durations_seconds: Mapping[str, float]
     user_messages: Mapping[int, str]
@@ -66,6 +67,8 @@ class Scenario:
     """Names of prompt formats, by role."""
     context_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     """Tokens of the context windows of the models that answer roles, by role."""
+    answer_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Maximum tokens of an answer of the models that answer roles, by role."""
     budget: Budget = field(default_factory=Budget)
     durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Seconds that a role or a tool takes on the virtual clock, by name."""

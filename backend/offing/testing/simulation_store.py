@@ -210,7 +210,9 @@ class _ScenarioEngines:
     def get_config(self, role: str) -> EngineConfig:
         scene = self.store.scene
         chosen = EngineConfig(
-            prompt_format=scene.prompt_formats.get(role, ""), context_tokens=scene.context_tokens.get(role)
+            prompt_format=scene.prompt_formats.get(role, ""),
+            context_tokens=scene.context_tokens.get(role),
+            answer_tokens=scene.answer_tokens.get(role),
         )
         if role in scene.answers:
             options = {"revises": True} if role in scene.revises else {}
@@ -218,6 +220,9 @@ class _ScenarioEngines:
         if role in scene.rules:
             return chosen.model_copy(update={"engine": "rules", "model": scene.rules[role]})
         return chosen
+
+    def has_config(self, role: str) -> bool:
+        return role in self.store.scene.answers or role in self.store.scene.rules
 
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role

@@ -77,6 +77,7 @@ def _render_window(window: TextWindow, end: int) -> dict[str, object]:
         "text": window.text,
         "total": window.total_chars,
         "next": end if end < window.total_chars else None,
+        **({"published": window.published} if window.published else {}),
     }
 
 

@@ -54,12 +54,13 @@ TOOL = PlatformTool(
 
 
 def _render_passage(passage: FoundPassage) -> dict[str, object]:
-    return {
+    fields: dict[str, object] = {
         **asdict(passage),
         "text_id": str(passage.text_id),
         "source": str(passage.source),
         "score": round(passage.score, 3),
     }
+    return fields if passage.published else {name: value for name, value in fields.items() if name != "published"}
 
 
 def _summarize(passages: tuple[FoundPassage, ...]) -> str:

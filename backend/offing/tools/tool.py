@@ -42,6 +42,8 @@ class FoundPassage:
     text: str
     score: float
     """Score, comparable only within one search."""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class TextWindow:
     text: str
     total_chars: int
     """Code points of the complete text."""
+    published: str = ""
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown."""
 
 
 class LibraryAccess(Protocol):

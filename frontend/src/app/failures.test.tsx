@@ -197,8 +197,38 @@ test("a view that throws is replaced by an error, and the rest of the page keeps
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText("Something went wrong in this view")).toBeVisible();
   expect(screen.getByRole("button", { name: "Reload the page" })).toBeVisible();
-  await user.click(screen.getByRole("link", { name: "Runs" }));
+  await user.click(screen.getByRole("link", { name: "Ask" }));
   expect(await screen.findByRole("heading", { name: "What do you want to find out?" })).toBeVisible();
+});
+
+test("a view that threw can be tried again with fresh data, and its details can be copied", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+  server.use(http.get(at("/runs/:id"), () => HttpResponse.json({ ...ENDED, step_marks: 7 })));
+  const { user } = renderPage(`${ADDRESS}?only=s`);
+  const note = within(await screen.findByRole("alert"));
+  await user.click(note.getByText("Details for a report"));
+  await user.click(note.getByRole("button", { name: "Copy the details" }));
+  expect(await note.findByRole("button", { name: "Copied" })).toBeVisible();
+  const copied = await navigator.clipboard.readText();
+  expect(copied).toContain("TypeError");
+  expect(copied).not.toContain("only=s");
+  server.use(http.get(at("/runs/:id"), () => HttpResponse.json(ENDED)));
+  await user.click(note.getByRole("button", { name: "Try again" }));
+  expect(await screen.findByRole("heading", { level: 1, name: ENDED.question })).toBeVisible();
+});
+
+test("after three seconds a view says what it waits for, and why the last attempt failed", async () => {
+  vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
+  server.use(http.get(at("/training-jobs"), () => new Promise<never>(() => undefined)));
+  server.use(http.get(at("/policy-versions"), () => problem(500, "The disk is full.")));
+  renderPage("/training");
+  await screen.findByText("Loading the jobs…");
+  expect(screen.queryByText("Waiting for the server to respond.")).toBeNull();
+  act(() => void vi.advanceTimersByTime(4_000));
+  expect(await screen.findByText("Waiting for the server to respond.")).toBeVisible();
+  expect(screen.getByText("The last attempt failed: The disk is full. Trying again.")).toBeVisible();
+  vi.useRealTimers();
 });
 
 test("a lost stream starts a check of the server, and an available server ends it", async () => {

@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { I18nProvider } from "@lingui/react";
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
 import { isRetryable, ProblemError } from "@/shared/api/client";
@@ -5,6 +7,7 @@ import { sessionQuery } from "@/shared/api/session";
 import type { StreamHub } from "@/shared/stream/hub";
 import { StreamProvider } from "@/shared/stream/stream-context";
 import { HotkeyProvider } from "@/shared/ui/hotkeys";
+import { ToastProvider } from "@/shared/ui/toast";
 
 const RETRIES = 3;
 
@@ -37,10 +40,14 @@ interface ProvidersProps {
 export function Providers({ client, hub, children }: ProvidersProps) {
   const queries = useMemo(() => client ?? createQueryClient(), [client]);
   return (
-    <QueryClientProvider client={queries}>
-      <StreamProvider hub={hub}>
-        <HotkeyProvider>{children}</HotkeyProvider>
-      </StreamProvider>
-    </QueryClientProvider>
+    <I18nProvider i18n={i18n}>
+      <QueryClientProvider client={queries}>
+        <StreamProvider hub={hub}>
+          <ToastProvider>
+            <HotkeyProvider>{children}</HotkeyProvider>
+          </ToastProvider>
+        </StreamProvider>
+      </QueryClientProvider>
+    </I18nProvider>
   );
 }

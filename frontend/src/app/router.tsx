@@ -1,31 +1,63 @@
+/**
+ * The addresses of the web UI. Routes are nested: the root has the navigation, and `/runs` the list with each run below
+ * it. Each route validates the parameters of its address and has its own error boundary.
+ */
+
+import { msg, t } from "@lingui/core/macro";
 import {
   createRootRoute,
   createRoute,
   createRouter,
   Navigate,
+  Outlet,
   type RouterHistory,
+  useLocation,
   useNavigate,
 } from "@tanstack/react-router";
-import { HomePage } from "@/features/home/home-page";
-import { librarySearch, runSearch, signInSearch, trainingSearch } from "./search-params";
+import { useLanguage } from "@/shared/language/language";
+import { lazyView } from "@/shared/ui/lazy-view";
+import { useToast } from "@/shared/ui/toast";
+import { homeSearch, librarySearch, runSearch, runsSearch, signInSearch, trainingSearch } from "./search-params";
 import { NotFound, Shell } from "./shell";
-import { lazyView, ViewError } from "./view";
+import { ViewError } from "./view";
 
-// The code of each view is loaded when the view is first opened. The home page, which most people see first, is
-// included.
-const RunPage = lazyView("the run", async () => (await import("./run-page")).RunPage);
-const LibraryPage = lazyView("the library", async () => (await import("@/features/library/library-page")).LibraryPage);
+// The code of each view is loaded when the view is first opened. `scripts/check-size.mjs` checks what each of them loads.
+const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
+const RunsPage = lazyView(msg`the runs`, async () => (await import("./runs-page")).RunsPage);
+const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
+const LibraryPage = lazyView(
+  msg`the library`,
+  async () => (await import("@/features/library/library-page")).LibraryPage,
+);
 const TrainingPage = lazyView(
-  "the training view",
+  msg`the training view`,
   async () => (await import("@/features/training/training-page")).TrainingPage,
 );
 
-const rootRoute = createRootRoute({ component: Shell, notFoundComponent: NotFound });
+/** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
+const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";
+const StoriesPage = HAS_STORIES
+  ? lazyView(msg`the stories`, async () => (await import("@/stories/stories-page")).StoriesPage)
+  : NotFound;
 
-const homeRoute = createRoute({ getParentRoute: () => rootRoute, path: "/", component: HomeRoute });
-const runRoute = createRoute({
+const rootRoute = createRootRoute({ component: Root, notFoundComponent: NotFound });
+
+const homeRoute = createRoute({
   getParentRoute: () => rootRoute,
-  path: "/runs/$runId",
+  path: "/",
+  validateSearch: homeSearch,
+  component: HomeRoute,
+});
+const runsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/runs" });
+const runListRoute = createRoute({
+  getParentRoute: () => runsRoute,
+  path: "/",
+  validateSearch: runsSearch,
+  component: RunListRoute,
+});
+const runRoute = createRoute({
+  getParentRoute: () => runsRoute,
+  path: "$runId",
   validateSearch: runSearch,
   component: RunRoute,
 });
@@ -41,13 +73,23 @@ const trainingRoute = createRoute({
   validateSearch: trainingSearch,
   component: TrainingRoute,
 });
-
 const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sign-in",
   validateSearch: signInSearch,
   component: SignInRoute,
 });
+const storiesRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/stories",
+  component: () => <StoriesPage />,
+});
+
+/** Stories need no server, so they are shown without the navigation, which asks it for the session. */
+function Root() {
+  const isStory = useLocation({ select: ({ pathname }) => HAS_STORIES && pathname === "/stories" });
+  return isStory ? <Outlet /> : <Shell />;
+}
 
 /** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
 function SignInRoute() {
@@ -55,11 +97,42 @@ function SignInRoute() {
 }
 
 function HomeRoute() {
+  useLanguage();
+  const { ask, q } = homeRoute.useSearch();
   const navigate = useNavigate();
-  return <HomePage onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })} />;
+  const toast = useToast();
+  const handleAskFilled = (replaced: string) => {
+    navigate({ to: "/", search: {}, replace: true });
+    if (!replaced) return;
+    const undo = () => navigate({ to: "/", search: { ask: replaced } });
+    toast({ text: t`The question in the form was replaced.`, undo });
+  };
+  return (
+    <HomePage
+      ask={ask ?? null}
+      onAskFilled={handleAskFilled}
+      search={q ?? ""}
+      onSearch={(text) => navigate({ to: "/", search: text ? { q: text } : {}, replace: true })}
+      onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })}
+    />
+  );
+}
+
+function RunListRoute() {
+  useLanguage();
+  const { q } = runListRoute.useSearch();
+  const navigate = useNavigate();
+  return (
+    <RunsPage
+      search={q ?? ""}
+      onSearch={(text) => navigate({ to: "/runs", search: text ? { q: text } : {}, replace: true })}
+      onExample={(question) => navigate({ to: "/", search: { ask: question } })}
+    />
+  );
 }
 
 function RunRoute() {
+  useLanguage();
   const { runId } = runRoute.useParams();
   const search = runRoute.useSearch();
   const navigate = runRoute.useNavigate();
@@ -81,18 +154,24 @@ function RunRoute() {
 }
 
 function LibraryRoute() {
-  const { source, collection } = libraryRoute.useSearch();
+  useLanguage();
+  const { source, collection, q } = libraryRoute.useSearch();
   const navigate = libraryRoute.useNavigate();
   return (
     <LibraryPage
       highlighted={source ?? null}
       collection={collection ?? null}
-      onCollection={(name) => navigate({ search: name === null ? {} : { collection: name } })}
+      onCollection={(name) => navigate({ search: { ...(name !== null && { collection: name }), ...(q && { q }) } })}
+      search={q ?? ""}
+      onSearch={(text) =>
+        navigate({ search: ({ q: _, ...rest }) => ({ ...rest, ...(text && { q: text }) }), replace: true })
+      }
     />
   );
 }
 
 function TrainingRoute() {
+  useLanguage();
   const { job, policy, distill } = trainingRoute.useSearch();
   const navigate = trainingRoute.useNavigate();
   return (
@@ -109,9 +188,16 @@ function TrainingRoute() {
 
 export function createAppRouter(history?: RouterHistory) {
   return createRouter({
-    routeTree: rootRoute.addChildren([homeRoute, runRoute, libraryRoute, trainingRoute, signInRoute]),
+    routeTree: rootRoute.addChildren([
+      homeRoute,
+      runsRoute.addChildren([runListRoute, runRoute]),
+      libraryRoute,
+      trainingRoute,
+      signInRoute,
+      ...(HAS_STORIES ? [storiesRoute] : []),
+    ]),
     defaultPreload: false,
-    // Each route has its own error boundary, so the top bar and the other views keep working.
+    // Each route has its own error boundary, so the navigation and the other views keep working.
     defaultErrorComponent: ViewError,
     ...(history ? { history } : {}),
   });

@@ -151,6 +151,21 @@ test("a citation shows its quote in context on focus, and a click pins it beside
   expect(router.state.location.search).toMatchObject({ cite: [1] });
 });
 
+test("a pinned citation shows the author and date of its source, as text, and its page", async () => {
+  const report = aReport();
+  const description = "by <img src=x> Ann Lee · guide.pdf · dated 5 March 2024";
+  const sources = report.sources.map((source) => ({ ...source, description }));
+  const citations = report.citations.map((citation) => ({ ...citation, position: "page 3" }));
+  server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json({ ...report, sources, citations })));
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
+  const { user, container } = renderPage(ADDRESS);
+  await user.click(await screen.findByRole("button", { name: "Citation 1: undici: Client" }));
+  const evidence = screen.getByRole("region", { name: "Evidence" });
+  expect(await within(evidence).findByText(description)).toBeVisible();
+  expect(within(evidence).getByText("undici: Client, page 3")).toBeVisible();
+  expect(container.querySelector("img")).toBeNull();
+});
+
 test("an unsupported sentence is marked and listed with the reason", async () => {
   serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   renderPage(ADDRESS);
@@ -181,7 +196,7 @@ test("a partial report explains why and offers to dig deeper in its thread", asy
   serveRun(aRun({ ...DONE, stop_reason: "turn_limit", last_seq: 2, step_marks: "nw" }));
   const { user } = renderPage(ADDRESS);
   expect(await screen.findByText(/used all its turns/)).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Dig deeper, up to 40 turns" }));
+  await user.click(await screen.findByRole("button", { name: "Dig deeper, up to 40 turns" }));
   await waitFor(() => expect(sent).toMatchObject({ thread_id: aRun().thread_id, budget: { max_turns: 40 } }));
 });
 
@@ -332,7 +347,7 @@ test("a rating of a sentence names the sentence", async () => {
   const { user } = renderPage(ADDRESS);
   const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
   await user.click(menus[1] as HTMLElement);
-  await user.click(screen.getByRole("menuitem", { name: "Wrong" }));
+  await user.click(await screen.findByRole("menuitem", { name: "Wrong" }));
   await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "" }));
 });
 

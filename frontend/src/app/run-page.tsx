@@ -1,45 +1,62 @@
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
-import { PendingInputRequests } from "@/features/input-requests/pending-input-requests";
-import { PlanRail } from "@/features/plan/plan-rail";
-import { Evidence } from "@/features/report/evidence";
-import { EvidencePreview } from "@/features/report/evidence-preview";
-import { NoReport } from "@/features/report/no-report";
-import { ReportView } from "@/features/report/report-view";
-import { AnswerDrafts } from "@/features/run/answer-drafts";
 import { ChildRunList } from "@/features/run/child-run-list";
 import { ForkedFrom } from "@/features/run/forked-from";
-import { DigDeeper, MessageBar } from "@/features/run/message-bar";
-import { MinimapPanel } from "@/features/run/minimap-panel";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
 import { ThreadTrail } from "@/features/run/thread-trail";
-import { SourcesView } from "@/features/sources/sources-view";
-import { Timeline } from "@/features/timeline/timeline";
 import { graphsQuery } from "@/shared/api/installation";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
+import { useLanguage } from "@/shared/language/language";
 import { extendMarks } from "@/shared/minimap/marks";
 import { useRunEvents } from "@/shared/stream/stream-context";
 import { useStepLog } from "@/shared/stream/use-step-log";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { tabPanelProps } from "@/shared/ui/tabs";
 import { RunTabs } from "./run-tabs";
 import type { RunSearch, Tab } from "./search-params";
-import { lazyView } from "./view";
 import "./run-page.css";
 
-// Not needed for the first view of a run.
+// Question and status are shown first. The code of the other parts follows at once, each in its place.
+const MinimapPanel = lazyView(
+  msg`the minimap`,
+  async () => (await import("@/features/run/minimap-panel")).MinimapPanel,
+);
+const PlanRail = lazyView(msg`the plan`, async () => (await import("@/features/plan/plan-rail")).PlanRail);
+const MessageBar = lazyView(msg`the message form`, async () => (await import("@/features/run/message-bar")).MessageBar);
+const DigDeeper = lazyView(msg`the action`, async () => (await import("@/features/run/message-bar")).DigDeeper);
+const EvidencePreview = lazyView(
+  msg`the evidence so far`,
+  async () => (await import("@/features/report/evidence-preview")).EvidencePreview,
+);
+const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
+const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
+const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
+const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
+const SourcesView = lazyView(
+  msg`the sources`,
+  async () => (await import("@/features/sources/sources-view")).SourcesView,
+);
+const AnswerDrafts = lazyView(msg`the drafts`, async () => (await import("@/features/run/answer-drafts")).AnswerDrafts);
+const PendingInputRequests = lazyView(
+  msg`the input requests`,
+  async () => (await import("@/features/input-requests/pending-input-requests")).PendingInputRequests,
+);
 const GraphStateView = lazyView(
-  "this view",
+  msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
 );
-const TokensView = lazyView("the tokens", async () => (await import("@/features/tokens/tokens-view")).TokensView);
+const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
   runId: string;
@@ -52,13 +69,14 @@ interface RunPageProps {
 export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.runId));
   return (
-    <Loaded query={run} label="the run" fullPage>
+    <Loaded query={run} label={t`the run`} fullPage>
       {(loaded) => <LoadedRun {...props} run={loaded} />}
     </Loaded>
   );
 }
 
 function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run: RunDetail }) {
+  useLanguage();
   const active = !hasEnded(run);
   useRunEvents(run.id, run.last_seq, active);
   const { log, loadRange, error: stepsError, retry } = useStepLog(run.id, run.last_seq);
@@ -77,21 +95,23 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const hasState = stateView !== null || (search.tab === "state" && graphs.isPending);
   const tab = search.tab === "state" && !hasState ? firstTab : (search.tab ?? firstTab);
   const labels = {
-    timeline: "Timeline",
-    ...(hasState && { state: "State" }),
-    sources: "Sources",
-    report: "Report",
-    tokens: "Tokens",
+    timeline: t`Timeline`,
+    ...(hasState && { state: t`State` }),
+    sources: t`Sources`,
+    report: t`Report`,
+    tokens: t`Tokens`,
   };
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
 
+  const status = runStatusLabel(run).label;
+  const title = t`${status}: ${run.question}`;
   useEffect(() => {
-    document.title = `${runStatusLabel(run).label}: ${run.question}`;
+    document.title = title;
     return () => {
       document.title = "Offing";
     };
-  }, [run]);
+  }, [title]);
 
   const selectStep = (seq: number) => {
     setSheet(null);
@@ -104,14 +124,14 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
     if (narrow && rest.length === pinned.length) setSheet("evidence");
   };
   useHotkeys([
-    { keys: "g t", description: "Timeline", run: () => onSearch({ tab: "timeline" }) },
-    ...(hasState ? [{ keys: "g a", description: "State", run: () => onSearch({ tab: "state" }) }] : []),
-    { keys: "g k", description: "Tokens", run: () => onSearch({ tab: "tokens" }) },
-    { keys: "g s", description: "Sources", run: () => onSearch({ tab: "sources" }) },
-    { keys: "g r", description: "Report", run: () => onSearch({ tab: "report" }) },
+    { keys: "g t", description: t`Timeline`, run: () => onSearch({ tab: "timeline" }) },
+    ...(hasState ? [{ keys: "g a", description: t`State`, run: () => onSearch({ tab: "state" }) }] : []),
+    { keys: "g k", description: t`Tokens`, run: () => onSearch({ tab: "tokens" }) },
+    { keys: "g s", description: t`Sources`, run: () => onSearch({ tab: "sources" }) },
+    { keys: "g r", description: t`Report`, run: () => onSearch({ tab: "report" }) },
     {
       keys: "/",
-      description: "Message the run or ask a follow-up question",
+      description: t`Message the run or ask a follow-up question`,
       run: () => document.getElementById("message-input")?.focus(),
     },
   ]);
@@ -159,21 +179,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               {narrow && (
                 <>
                   <button type="button" className="btn plain small" onClick={() => setSheet("plan")}>
-                    Plan
+                    <Trans>Plan</Trans>
                   </button>
                   <button type="button" className="btn plain small" onClick={() => setSheet("evidence")}>
-                    Evidence
+                    <Trans>Evidence</Trans>
                   </button>
                 </>
               )}
             </RunTabs>
-            <div
-              className="run-panel"
-              role="tabpanel"
-              id={`panel-${tab}`}
-              aria-labelledby={`tab-${tab}`}
-              ref={setColumn}
-            >
+            <div className="run-panel" {...tabPanelProps("run-", tab)} ref={setColumn}>
               {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
               <ProblemNote error={stepsError} onRetry={retry} />
               <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />
@@ -214,7 +228,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
             </div>
           </main>
           {!narrow && (
-            <aside className="run-side" aria-label="Report and evidence">
+            <aside className="run-side" aria-label={t`Report and evidence`}>
               {withReport(
                 (it) => (
                   <>
@@ -235,10 +249,10 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
       {active && <AnswerDrafts runId={run.id} />}
       {active && run.pending_input_requests > 0 && <PendingInputRequests run={run} />}
       <MessageBar run={run} log={log} marks={marks} onRunCreated={onRunCreated} />
-      <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title="Plan and memory">
+      <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title={t`Plan and memory`}>
         {rail}
       </Dialog>
-      <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title="Evidence">
+      <Dialog sheet open={narrow && sheet === "evidence"} onClose={() => setSheet(null)} title={t`Evidence`}>
         {withReport(
           (it) => (
             <Evidence report={it} pinned={pinned} onPin={togglePin} />
@@ -270,7 +284,7 @@ function ReportOrPlaceholder({ run, isWritten, query, fallback, children }: Repo
   );
   if (!isWritten) return none;
   return (
-    <Loaded query={query} label="the report">
+    <Loaded query={query} label={t`the report`}>
       {(report) => (report === null ? none : children(report))}
     </Loaded>
   );

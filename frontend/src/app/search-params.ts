@@ -1,6 +1,6 @@
 /** The part of a view's state that its address holds. Unknown parameters are dropped. Pure. */
 
-import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/sign-in";
+import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
 
 export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
@@ -34,6 +34,35 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
   };
 }
 
+/** Maximum length of a search text in an address. */
+const MAX_SEARCH_CHARS = 500;
+
+function parseText(value: unknown): string | undefined {
+  // A text of digits alone is parsed as a number.
+  const text = typeof value === "number" ? String(value) : value;
+  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
+}
+
+export interface RunsSearch {
+  /** Text that the questions of the listed runs contain. */
+  q?: string;
+}
+
+export function runsSearch(raw: Record<string, unknown>): RunsSearch {
+  const q = parseText(raw.q);
+  return q ? { q } : {};
+}
+
+export interface HomeSearch extends RunsSearch {
+  /** A question that is put into the form. Nothing is sent. */
+  ask?: string;
+}
+
+export function homeSearch(raw: Record<string, unknown>): HomeSearch {
+  const ask = parseText(raw.ask);
+  return { ...runsSearch(raw), ...(ask && { ask }) };
+}
+
 export interface SignInSearch {
   /** Why the login link could not be used. */
   link?: LinkProblem;
@@ -47,12 +76,15 @@ export function signInSearch(raw: Record<string, unknown>): SignInSearch {
 export interface LibrarySearch {
   source?: string;
   collection?: string;
+  /** Text that names and passages are searched for. */
+  q?: string;
 }
 
 export function librarySearch(raw: Record<string, unknown>): LibrarySearch {
   return {
     ...(typeof raw.source === "string" && { source: raw.source }),
     ...(typeof raw.collection === "string" && { collection: raw.collection }),
+    ...runsSearch(raw),
   };
 }
 

@@ -1,3 +1,6 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { checkServer, type ServerProblem, useServerOutage } from "@/shared/api/server-status";
@@ -5,9 +8,9 @@ import { formatDuration, secondsSince } from "@/shared/format/numbers";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
 
-const TITLES: Record<ServerProblem, string> = {
-  unreachable: "The server cannot be reached.",
-  unready: "The server responds, but its database does not.",
+const TITLES: Record<ServerProblem, MessageDescriptor> = {
+  unreachable: msg`The server cannot be reached.`,
+  unready: msg`The server responds, but its database does not.`,
 };
 
 /** Shows that the server is unavailable, and reloads everything in view when it is available again. */
@@ -30,8 +33,10 @@ export function ServerOutageBanner() {
   const seconds = secondsSince(new Date(outage.since).toISOString(), now);
   return (
     <div className="server-outage" role="alert">
-      <b>{TITLES[outage.problem]}</b> Runs continue on the server, and your input is saved. This page reconnects
-      automatically.
+      <Trans>
+        <b>{i18n._(TITLES[outage.problem])}</b> Runs continue on the server, and your input is saved. This page
+        reconnects automatically.
+      </Trans>
       {seconds >= 3 && <span className="num"> {formatDuration(seconds)}</span>}
     </div>
   );

@@ -1,98 +1,90 @@
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useLocation } from "@tanstack/react-router";
-import { SettingsMenu } from "@/features/session/settings-menu";
-import { SignIn } from "@/features/session/sign-in";
+import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
+import { useLanguage } from "@/shared/language/language";
+import { EmptyState } from "@/shared/ui/empty-state";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded } from "@/shared/ui/loaded";
+import { Navigation } from "./navigation";
 import { ServerOutageBanner } from "./server-outage-banner";
-import { useTheme } from "./theme";
 import "./shell.css";
 
-/** The top bar, and below it the current view or the sign-in view. */
-export function Shell() {
+const SignIn = lazyView(msg`the sign-in view`, async () => (await import("@/features/session/sign-in")).SignIn);
+const CommandPalette = lazyView(msg`the palette`, async () => (await import("./command-palette")).CommandPalette);
+
+/** The navigation, and beside it the current view or the sign-in view. `children` replace the view of the route. */
+export function Shell({ children }: { children?: ReactNode }) {
+  useLanguage();
   const session = useQuery(sessionQuery);
   const link = useLocation({ select: ({ search }) => ("link" in search ? search.link : undefined) });
   const isSignedOut = session.error instanceof ProblemError && session.error.status === 401;
+  const signedIn = session.data !== undefined;
+  const palette = usePalette(signedIn);
   return (
     <div className="shell">
       <a className="skip" href="#view">
-        Skip to content
+        <Trans>Skip to content</Trans>
       </a>
-      <TopBar signedIn={session.data !== undefined} />
+      <Navigation signedIn={signedIn} onFind={palette.open} />
       <ServerOutageBanner />
-      <div className="view" id="view">
+      <div className="view" id="view" tabIndex={-1}>
         {isSignedOut ? (
           <SignIn problem={link} />
         ) : (
-          <Loaded query={session} label="your session" fullPage>
-            {() => <Outlet />}
+          <Loaded query={session} label={t`your session`} fullPage>
+            {() => children ?? <Outlet />}
           </Loaded>
         )}
       </div>
+      {palette.element}
     </div>
   );
 }
 
-function TopBar({ signedIn }: { signedIn: boolean }) {
-  const [theme, nextTheme] = useTheme();
-  const path = useLocation({ select: (location) => location.pathname });
-  return (
-    <header className="top">
-      <Link to="/" className="logo" aria-label="Offing, home">
-        <Logo />
-        Offing
-      </Link>
-      {signedIn && (
-        <nav aria-label="Main">
-          <Link to="/" aria-current={path === "/" || path.startsWith("/runs") ? "page" : undefined}>
-            Runs
-          </Link>
-          <Link to="/library">Library</Link>
-          <Link to="/training">Training</Link>
-        </nav>
-      )}
-      <span className="top-end">
-        <button type="button" className="btn plain" aria-label={`Theme: ${theme}. Change theme`} onClick={nextTheme}>
-          <ThemeIcon theme={theme} />
-        </button>
-        {signedIn && <SettingsMenu />}
-        {signedIn && (
-          <Link to="/" className="btn top-new">
-            New question
-          </Link>
-        )}
-      </span>
-    </header>
+/** The command palette, which Ctrl+K or Cmd+K opens and closes. Its code is loaded when it is first opened. */
+function usePalette(isEnabled: boolean): { open(): void; element: ReactNode } {
+  const [isOpen, setOpen] = useState(false);
+  const navigate = useNavigate();
+  useEffect(() => {
+    if (!isEnabled) return;
+    const handleKeyDown = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || event.shiftKey || event.altKey || !(event.ctrlKey || event.metaKey))
+        return;
+      event.preventDefault();
+      setOpen((was) => !was);
+    };
+    document.addEventListener("keydown", handleKeyDown);
+    return () => document.removeEventListener("keydown", handleKeyDown);
+  }, [isEnabled]);
+  const close = () => setOpen(false);
+  const element = isOpen && isEnabled && (
+    <div className="shell-overlay">
+      <CommandPalette
+        onClose={close}
+        onScreen={(to) => navigate({ to })}
+        onRun={(runId) => navigate({ to: "/runs/$runId", params: { runId }, search: {} })}
+        onAsk={(question) => navigate({ to: "/", search: { ask: question } })}
+      />
+    </div>
   );
-}
-
-function Logo() {
-  return (
-    <svg width="22" height="22" viewBox="0 0 22 22" aria-hidden="true">
-      <path d="M6 10a5 5 0 0 1 10 0z" fill="var(--sun-mark)" />
-      <path d="M1 12.5h20M4 16h14M7 19.5h8" stroke="var(--sea)" strokeWidth="1.8" strokeLinecap="round" />
-    </svg>
-  );
-}
-
-function ThemeIcon({ theme }: { theme: string }) {
-  const half = { system: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" }[theme] ?? "";
-  return (
-    <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
-      <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" strokeWidth="1.5" />
-      <path d={half} fill="currentColor" />
-    </svg>
-  );
+  return { open: () => setOpen(true), element };
 }
 
 export function NotFound() {
+  useLanguage();
   return (
-    <main className="shell-problem">
-      <div className="empty">
-        <b>Page not found</b>
-        The link may be incomplete. <Link to="/">All runs</Link>
-      </div>
-    </main>
+    <Shell>
+      <main className="shell-problem">
+        <EmptyState title={t`Page not found`}>
+          <Trans>
+            The link may be incomplete. <Link to="/runs">All runs</Link>
+          </Trans>
+        </EmptyState>
+      </main>
+    </Shell>
   );
 }

@@ -77,7 +77,7 @@ test("an upload continues behind an example and another view, and the run reads 
   await screen.findByRole("heading", { name: "Library" });
   open();
   await waitFor(() => expect(fileCounts).toHaveLength(3));
-  await user.click(screen.getByRole("link", { name: "Runs" }));
+  await user.click(screen.getByRole("link", { name: "Ask" }));
   expect(await screen.findByText("40 documents ready")).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Ask" }));
   await waitFor(() => expect(scopes).toHaveLength(1));
@@ -138,7 +138,7 @@ test("the library still shows the rejected files after its view was closed", asy
   const { user } = renderPage("/library");
   await user.upload(await screen.findByLabelText("Add files"), [new File([""], "b.md")]);
   await screen.findByText("It is empty.");
-  await user.click(screen.getByRole("link", { name: "Runs" }));
+  await user.click(screen.getByRole("link", { name: "Ask" }));
   await screen.findByRole("heading", { name: "What do you want to find out?" });
   await user.click(screen.getByRole("link", { name: "Library" }));
   expect(await screen.findByText("It is empty.")).toBeVisible();

@@ -1,4 +1,5 @@
 import "@testing-library/jest-dom/vitest";
+import { i18n } from "@lingui/core";
 import { cleanup, configure } from "@testing-library/react";
 import { afterAll, afterEach, beforeAll, vi } from "vitest";
 import { resetServerStatus } from "@/shared/api/server-status";
@@ -56,6 +57,9 @@ for (const name of ["clientHeight", "offsetHeight"] as const) {
 for (const name of ["clientWidth", "offsetWidth"] as const) {
   Object.defineProperty(HTMLElement.prototype, name, { configurable: true, get: () => 800 });
 }
+
+// The texts of the code are English, so English needs no catalog here.
+i18n.loadAndActivate({ locale: "en", messages: {} });
 
 beforeAll(() => server.listen({ onUnhandledRequest: "error" }));
 afterEach(() => {

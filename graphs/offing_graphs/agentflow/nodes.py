@@ -23,8 +23,8 @@ from offing_graphs.agentflow.schemas import (
 from offing_graphs.agentflow.state import NodeInputs, State, load_covered_counts, load_inputs, load_past_turns
 from offing_graphs.shared.depth import find_phase, is_deep, is_saturated, may_stop
 from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import append_record
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 EARLY_STOP_TITLE = "A deep run continues while parts are open in its first turns"
+NEEDLESS_VERDICT_TITLE = "The verifier was not asked again: nothing was found, and no turn is left"
 
 
 async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -156,8 +157,15 @@ def build_verifier_input(ctx: RunContext, inputs: NodeInputs, turn: int) -> Veri
 async def verify_question(
     ctx: RunContext, state: State, inputs: NodeInputs, role: Role[VerifierInput, Verdict]
 ) -> StateUpdate:
-    """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues."""
+    """Ask a verifier whether to stop. If a user message arrived meanwhile, the run continues.
+
+    It is not asked where no judgment could change how the run ends.
+    """
     turn = state["turn"]
+    if _is_verdict_needless(ctx, inputs, turn):
+        await ctx.append_steps(_draft_needless_verdict(turn))
+        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+        return {"seen_message_seq": last_message_seq, "stop": StopReason.TURN_LIMIT}
     reply = await call_fitted(ctx, role, build_verifier_input(ctx, inputs, turn), turn=turn)
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
     if isinstance(reply, EngineFailure):
@@ -165,6 +173,23 @@ async def verify_question(
     has_new_message = last_message_seq > state["seen_message_seq"]
     stop = "" if has_new_message else await _decide_stop(ctx, inputs, reply.output, turn)
     return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
+
+
+def _is_verdict_needless(ctx: RunContext, inputs: NodeInputs, turn: int) -> bool:
+    """Return whether no judgment could change how the run ends.
+
+    After the last turn of a run that has found nothing at all, every judgment leads to `NOTHING_FOUND` and to a report
+    without a model. Where something was found, the judgment decides between `ANSWERED` and `TURN_LIMIT`, and the
+    writer reads it. The first judgment of a run is always made.
+    """
+    return inputs.verdict is not None and turn >= ctx.run.budget.max_turns and _has_searched_in_vain(inputs)
+
+
+def _draft_needless_verdict(turn: int) -> StepDraft:
+    """Return a step draft that says why the verifier was not asked."""
+    detail = "Any judgment would lead to the same report and the same reason."
+    payload = {"skipped_role": roles.VERIFIER.name, "reason": StopReason.NOTHING_FOUND}
+    return StepDraft(StepKind.NOTE, NEEDLESS_VERDICT_TITLE, payload, "not asked", detail, turn=turn)
 
 
 async def _decide_stop(ctx: RunContext, inputs: NodeInputs, verdict: Verdict, turn: int) -> StopReason | Literal[""]:
@@ -198,19 +223,32 @@ async def submit_report(ctx: RunContext, inputs: NodeInputs, stop: StopReason, *
     `more_fields` are further fields of the writer's input.
     """
     reason = _resolve_final_reason(inputs, stop)
-    writer_input = WriterInput(**inputs.collected_fields(), reason=reason, **more_fields)
+    writer_input = WriterInput(
+        **inputs.collected_fields(), **_list_judged(inputs.verdict), reason=reason, **more_fields
+    )
     if reason in NO_MODEL_REASONS or not inputs.has_findings:
-        await ctx.submit_report(build_report(writer_input), reason)
+        await submit_findings(ctx, roles.GENERATOR, build_report(writer_input), reason, is_checked=False)
         return {"stop": reason}
     written = await write_report(ctx, roles.GENERATOR, writer_input)
     if isinstance(written, EngineFailure):
         reason = stop_reason_from_failure(written)
-        await ctx.submit_report(build_report(writer_input.model_copy(update={"reason": reason})), reason)
+        draft = build_report(writer_input.model_copy(update={"reason": reason}))
+        await submit_findings(ctx, roles.GENERATOR, draft, reason, is_checked=False)
         return {"stop": reason}
     if written.failure is not None:
         reason = stop_reason_from_failure(written.failure)
-    await submit_checked_report(ctx, roles.GENERATOR, written.draft, reason)
+    await submit_findings(ctx, roles.GENERATOR, written.draft, reason)
     return {"stop": reason}
+
+
+def _list_judged(verdict: Verdict | None) -> dict[str, tuple[str, ...]]:
+    """Return what the last judgment says of the parts of the question, as fields of the writer's input."""
+    coverage = verdict.coverage if verdict else ()
+    open_parts = [f"{c.sub_question}: {c.missing}" if c.missing else c.sub_question for c in coverage if not c.covered]
+    return {
+        "covering": tuple(dict.fromkeys(id for c in coverage for id in c.evidence)),
+        "open_parts": tuple(open_parts),
+    }
 
 
 def _stop_reason_from_verdict(verdict: Verdict) -> StopReason:
@@ -231,7 +269,9 @@ def _resolve_final_reason(inputs: NodeInputs, reason: StopReason) -> StopReason:
 
     It is `NOTHING_FOUND` if the run made successful tool calls but has no findings.
     """
-    looked = any(record.status == "ok" for record in inputs.memory)
-    if not inputs.has_findings and looked and reason in _ENDS_WITHOUT_FINDINGS:
-        return StopReason.NOTHING_FOUND
-    return reason
+    return StopReason.NOTHING_FOUND if _has_searched_in_vain(inputs) and reason in _ENDS_WITHOUT_FINDINGS else reason
+
+
+def _has_searched_in_vain(inputs: NodeInputs) -> bool:
+    """Return whether tool calls succeeded and brought nothing to write about."""
+    return not inputs.has_findings and any(record.status == "ok" for record in inputs.memory)

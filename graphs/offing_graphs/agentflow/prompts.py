@@ -25,6 +25,7 @@ from offing_graphs.shared.prompt_parts import (
     build_prompt,
     render_analysis,
     render_json,
+    render_open_parts,
     render_passages,
     render_task,
     render_tool_cards,
@@ -34,7 +35,16 @@ from offing_graphs.shared.prompt_room import (
     compute_room,
 )
 from offing_graphs.shared.report_style import WRITING_RULES, render_report_style, render_template_hint
-from offing_graphs.shared.schemas import Analysis, Coverage, Plan, RetrievedPassage, WriterInput
+from offing_graphs.shared.schemas import (
+    NOT_IN_DOCUMENTS,
+    PARTLY,
+    Analysis,
+    Coverage,
+    Plan,
+    RetrievedPassage,
+    WriterInput,
+    resolve_part,
+)
 from offing_graphs.shared.source_names import shorten_source_ids
 from offing_graphs.shared.tagged_text import (
     OutputT,
@@ -66,8 +76,10 @@ ANALYST_PROMPT = (
 PLANNER_PROMPT = (
     "You plan research one step at a time. Choose the single next step that brings the answer closest: one sub-goal "
     "and one tool. Build on the memory of earlier steps and on the passages; do not repeat a step that has been taken, "
-    "and after a search that found little, use other words. If you know all arguments of the tool, give them complete, "
-    "as its JSON schema asks. Mind how many steps remain, and follow what people wrote during the run."
+    "and after a search that found little, use other words. What the verifier calls not_in_documents has been searched "
+    "for in vain: do not search for it again unless something new points to it. If you know all arguments of the tool, "
+    "give them complete, as its JSON schema asks. Mind how many steps remain, and follow what people wrote during the "
+    "run."
 )
 EXECUTOR_PROMPT = (
     "You turn a planned step into one call of the planned tool. Give arguments that its JSON schema accepts, and no "
@@ -75,9 +87,10 @@ EXECUTOR_PROMPT = (
 )
 VERIFIER_PROMPT = (
     "You judge whether what has been retrieved is enough to answer the question. Say for every sub-question whether "
-    "passages answer it and which, and what is missing. Do not repeat what was found: the analysis names only what is "
-    "missing and what contradicts what, in a few words. Set stop to true only if the question is answered, or if "
-    "further steps cannot help; otherwise set it to false."
+    "passages answer it and which, and what is missing. Of one that is not covered, say whether it is answered partly, "
+    "or was searched for in several ways and is not in the documents, so that nobody searches for it again. Do not "
+    "repeat what was found: the analysis names only what is missing and what contradicts what, in a few words. Set "
+    "stop to true only if the question is answered, or if further steps cannot help; otherwise set it to false."
 )
 PLANNER_PHASES = {
     ResearchPhase.BREADTH: (
@@ -129,14 +142,24 @@ CALL_FORMAT_RULE = """<tool>exact name of the planned tool</tool>
 <args>its arguments as one JSON object</args>"""
 VERDICT_FORMAT_RULE = """<analysis>only what is missing and what contradicts what, in a few words</analysis>
 <coverage>
-a line for each sub-question: yes or no | its number, from 1 | ids of the passages that answer it | what is missing
+a line for each sub-question: yes, partly, no or not in documents | its id, like p1 | ids of passages that answer it | \
+what is missing
 </coverage>
 <stop>true or false</stop>"""
 ANALYSIS_TAGS = ("summary", "sub_questions", "tools", "considerations")
 CALL_TAGS = ("tool", "args")
 VERDICT_TAGS = ("analysis", "coverage", "stop")
 STOP_VALUES = {"true": True, "false": False}
-COVERED_VALUES = {"yes": True, "no": False}
+COVERED_VALUES: Mapping[str, tuple[bool, str]] = {
+    "yes": (True, ""),
+    "no": (False, ""),
+    "partly": (False, PARTLY),
+    "not in documents": (False, NOT_IN_DOCUMENTS),
+    "not in the documents": (False, NOT_IN_DOCUMENTS),
+    "searched, not in the documents": (False, NOT_IN_DOCUMENTS),
+}
+"""Whether a sub-question is covered, and its state, by the first words of a line of coverage."""
+STATE_WORDS = {"": "no", PARTLY: "partly", NOT_IN_DOCUMENTS: "not in documents"}
 
 _ARGUMENTS_LINE = re.compile(rf"^[ \t]*{ARGUMENTS_LABEL}:", re.MULTILINE)
 
@@ -150,7 +173,7 @@ def render_analyst_prompt(inputs: AnalystInput) -> tuple[Message, ...]:
 def render_planner_prompt(inputs: PlannerInput) -> tuple[Message, ...]:
     before = (
         *render_task(inputs),
-        render_analysis(inputs.analysis),
+        render_analysis(inputs.analysis, shows_ids=True),
         *render_tool_cards(inputs.tools, inputs.context_tokens),
     )
     phase = () if inputs.phase is None else (PLANNER_PHASES[inputs.phase],)
@@ -184,7 +207,7 @@ def render_executor_prompt(inputs: ExecutorInput) -> tuple[Message, ...]:
 
 
 def render_verifier_prompt(inputs: VerifierInput) -> tuple[Message, ...]:
-    before = (*render_task(inputs), render_analysis(inputs.analysis))
+    before = (*render_task(inputs), render_analysis(inputs.analysis, shows_ids=True))
     phase = () if inputs.phase is None else (VERIFIER_PHASES[inputs.phase],)
     remaining = f"Steps that remain after this one: {inputs.remaining}."
     after = (*_render_earlier_verdict(inputs.verdict), *phase, remaining)
@@ -205,6 +228,7 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
     before = (*render_task(inputs), *render_report_style(inputs.report_style), render_analysis(inputs.analysis))
     after = (
         *_render_uncited(inputs.uncited_passages),
+        *render_open_parts(inputs.open_parts),
         f"Collecting has ended; the reason is: {inputs.reason.replace('_', ' ')}.",
     )
     room = compute_room(inputs.context_tokens, ReportDraft, (WRITER_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
@@ -216,7 +240,7 @@ def render_writer_prompt(inputs: WriterInput) -> tuple[Message, ...]:
         evidence,
         allowance,
         inputs.left_out_passages,
-        inputs.quoted,
+        (*inputs.covering, *inputs.quoted),
     )
     omitted = passages.omitted + inputs.uncited_passages
     return build_prompt(WRITER_PROMPT, (*before, *memory, *passages.parts, *after), omitted)
@@ -348,25 +372,23 @@ def _parse_tagged_output(
 
 
 def _parse_coverage(line: str, sub_questions: Sequence[str]) -> Coverage:
-    """Parse a coverage line, which names its sub-question by number or in words.
+    """Parse a coverage line, which names its sub-question by id, by number or in words.
 
     Raises `ValueError` if the line has another form.
     """
     parts = [part.strip() for part in line.split("|")]
     if len(parts) != 4 or parts[0] not in COVERED_VALUES:
-        raise ValueError(f"coverage: expected yes or no | sub-question | ids | what is missing, and not: {line[:80]!r}")
-    number = int(parts[1]) if re.fullmatch(r"[1-9]\d?", parts[1]) else 0
-    return Coverage(
-        sub_question=sub_questions[number - 1] if 0 < number <= len(sub_questions) else parts[1],
-        covered=COVERED_VALUES[parts[0]],
-        evidence=_split_items(parts[2]),
-        missing=parts[3],
-    )
+        values = "yes, partly, no or not in documents"
+        raise ValueError(f"coverage: expected {values} | sub-question | ids | what is missing, and not: {line[:80]!r}")
+    covered, state = COVERED_VALUES[parts[0]]
+    name, evidence = resolve_part(parts[1], sub_questions), _split_items(parts[2])
+    fields = {"sub_question": name, "covered": covered, "state": state, "evidence": evidence, "missing": parts[3]}
+    return Coverage.model_validate(fields)
 
 
 def _render_coverage(coverage: Coverage) -> str:
     fields = (
-        "yes" if coverage.covered else "no",
+        "yes" if coverage.covered else STATE_WORDS[coverage.state],
         coverage.sub_question,
         ", ".join(coverage.evidence),
         coverage.missing,

@@ -5,7 +5,12 @@ from offing_graphs.agentflow import extractive, prompts
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.choices import choose_sub_question, choose_tool
 from offing_graphs.shared.report_repairs import repair_writer_output
-from offing_graphs.shared.schemas import Analysis, Plan, WriterInput
+from offing_graphs.shared.schemas import Analysis, Plan, WriterInput, resolve_part
+
+PART_ID = "part_id"
+"""Name of the repair of a verdict that names a sub-question by its id."""
+CARRIED_OVER = "carried_over"
+"""Name of the repair of a verdict that leaves out sub-questions which an earlier one judged."""
 
 
 def _render_analysis_headline(output: Analysis) -> Headline:
@@ -30,6 +35,22 @@ def _render_verdict_headline(output: Verdict) -> Headline:
 
 def _render_report_headline(output: ReportDraft) -> Headline:
     return Headline(shorten_line(output.title), shorten_line(output.answer))
+
+
+def _complete_coverage(output: Verdict, inputs: VerifierInput) -> tuple[Verdict, tuple[str, ...]]:
+    """Replace the ids of sub-questions by their words, and keep the earlier judgment of those that are not named.
+
+    Every reader of a verdict knows the words, and finds all that is known in the latest verdict.
+    """
+    parts = inputs.analysis.sub_questions
+    named = tuple(
+        one.model_copy(update={"sub_question": resolve_part(one.sub_question, parts)}) for one in output.coverage
+    )
+    open_parts = set(parts) - {one.sub_question for one in named}
+    earlier = inputs.verdict.coverage if inputs.verdict else ()
+    left_out = tuple(one for one in earlier if one.sub_question in open_parts)
+    repairs = (*((PART_ID,) if named != output.coverage else ()), *((CARRIED_OVER,) if left_out else ()))
+    return (output.model_copy(update={"coverage": (*named, *left_out)}) if repairs else output), repairs
 
 
 ANALYST = Role(
@@ -78,6 +99,7 @@ VERIFIER = Role(
     extractive=extractive.verify_coverage,
     prompt_formats=(prompts.VERIFIER_TEXT_FORMAT,),
     choices=lambda inputs: (choose_sub_question(inputs.analysis),),
+    repair_output=_complete_coverage,
 )
 GENERATOR = Role(
     "generator",

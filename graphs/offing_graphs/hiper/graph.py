@@ -4,8 +4,10 @@ from typing import Any
 
 from offing.sdk import Graph, StateView
 from offing_graphs.hiper import nodes
-from offing_graphs.hiper.roles import ROLES
+from offing_graphs.hiper.roles import AGENT, ROLES
 from offing_graphs.hiper.state import State
+from offing_graphs.shared.claim_check import CHECKER
+from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
 from offing_graphs.shared.state import build_initial_state
@@ -13,13 +15,13 @@ from offing_graphs.shared.state import build_initial_state
 
 def build() -> Any:
     """Return the uncompiled LangGraph graph."""
-    from langgraph.graph import END, START
+    from langgraph.graph import END
 
     graph = create_state_graph(State)
     graph.add_node("agent", nodes.agent)
     graph.add_node("act", nodes.act)
     graph.add_node("report", nodes.report)
-    graph.add_edge(START, "agent")
+    add_follow_up(graph, "agent", AGENT)
     graph.add_conditional_edges("agent", _route_after_agent, ["act", "agent", "report"])
     graph.add_conditional_edges("act", _route_after_act, ["agent", "report"])
     graph.add_edge("report", END)
@@ -45,7 +47,9 @@ graph = Graph(
     build=build,
     initial_state=build_initial_state(State),
     roles=ROLES,
+    optional_roles=(CHECKER,),
     turn_counter="turn",
     fallback_report=build_fallback_report,
+    handles_follow_ups=True,
     state_view=StateView.SUBGOALS,
 )

@@ -13,9 +13,9 @@ from offing_graphs.hiper.schemas import ANSWER, AgentInput, Turn
 from offing_graphs.hiper.segments import build_empty_record, build_tool_record, draft_turn_record
 from offing_graphs.hiper.state import State, load_inputs, load_turn_records
 from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
 from offing_graphs.shared.report import add_title, build_quote_report
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq
@@ -92,9 +92,9 @@ async def _submit_report(
     """Submit a report. `None` means that the agent wrote none, so that a report of quotes is submitted."""
     if draft is None:
         quotes = build_quote_report(inputs, inputs.evidence, inputs.memory, reason)
-        await ctx.submit_report(add_title(quotes, ctx.run.question), reason)
+        await submit_findings(ctx, AGENT, add_title(quotes, ctx.run.question), reason, is_checked=False)
     else:
-        await submit_checked_report(ctx, AGENT, add_title(draft, ctx.run.question), reason)
+        await submit_findings(ctx, AGENT, add_title(draft, ctx.run.question), reason)
     return {"stop": reason}
 
 

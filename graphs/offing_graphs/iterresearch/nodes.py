@@ -27,9 +27,9 @@ from offing_graphs.iterresearch.state import State, find_last_output, load_works
 from offing_graphs.shared.depth import count_barren_turns, is_deep, is_saturated
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import call_fitted
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
 from offing_graphs.shared.report import add_title, build_quote_report
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import find_last_message_seq, task_from_run
@@ -89,10 +89,11 @@ async def write(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     last = await find_last_output(ctx, state)
     if last and last.answer:
         draft = _add_stop_reason(add_title(last.answer, ctx.run.question), reason)
-        await submit_checked_report(ctx, RESEARCHERS_BY_PHASE[TurnPhase.FINAL], draft, reason)
+        await submit_findings(ctx, RESEARCHERS_BY_PHASE[TurnPhase.FINAL], draft, reason)
     else:
         draft = await _build_unfinished_report(ctx, last, reason)
-        await ctx.submit_report(_add_stop_reason(draft, reason), reason)
+        writer = RESEARCHERS_BY_PHASE[TurnPhase.FINAL]
+        await submit_findings(ctx, writer, _add_stop_reason(draft, reason), reason, is_checked=False)
     return {"stop": reason}
 
 

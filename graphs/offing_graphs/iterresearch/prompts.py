@@ -34,6 +34,7 @@ from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, TOO_MANY_CA
 from offing_graphs.shared.prompt_parts import (
     add_format_rules,
     build_prompt,
+    name_passage,
     render_json,
     render_task,
     render_tool_cards,
@@ -62,6 +63,8 @@ MAX_WIDE_RESULT_TOKENS = 64_000
 """Maximum tokens of the result of the last call, however large the window of the model is."""
 REPORT_FRACTION = 0.14
 """Fraction of a known window that the report may take, as in the paper."""
+REPORT_PER_ANSWER = 0.5
+"""Fraction of an answer that the report may take. The rest is for thoughts, and for tool calls or the final answer."""
 MIN_RESULT_TOKENS = 200
 """Minimum tokens of a result that are always shown."""
 MARKUP_TOKENS = 60
@@ -89,6 +92,9 @@ PHASE_PROMPTS = {
     ),
     TurnPhase.FINAL: "This is the last round: no tool can be called any more. Answer the question from what is known.",
 }
+TURN_PROMPT = "This is round {turn:,} of {max_turns:,}."
+LAST_TURN_PROMPT = "The last round must answer and can call no tool."
+"""Added while further rounds follow."""
 DEEP_PROMPT = (
     "This is a deep run. Breadth first: list the parts of the question in the report, and look into each of them once "
     "before any of them again. Then depth: look into what is contested, where passages contradict each other, and then "
@@ -157,16 +163,27 @@ def compute_sizes(context_tokens: int | None) -> WorkspaceSizes:
     )
 
 
+def compute_requested_tokens(sizes: WorkspaceSizes, answer_tokens: int | None) -> int:
+    """Return the maximum length of a report that the prompt names.
+
+    `answer_tokens` is what the model can write at once. `None` means that it is unknown. A report over this length
+    is carried over whole, up to `sizes.report_tokens`.
+    """
+    if answer_tokens is None:
+        return sizes.report_tokens
+    return min(sizes.report_tokens, math.floor(answer_tokens * REPORT_PER_ANSWER))
+
+
 def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
     """Render the prompt of a turn. It depends only on the workspace."""
     sizes = compute_sizes(inputs.context_tokens)
-    system = RESEARCHER_TEMPLATE.format(report_tokens=sizes.report_tokens)
+    system = RESEARCHER_TEMPLATE.format(report_tokens=compute_requested_tokens(sizes, inputs.answer_tokens))
     tools = () if inputs.phase is TurnPhase.FINAL else render_tool_cards(inputs.tools, inputs.context_tokens)
     report = _render_report(inputs.report, sizes.report_tokens)
     calls = () if inputs.more_actions else _render_call(inputs.action)
     style = render_report_style(inputs.report_style)
     before = (*render_task(inputs), *style, *tools, *report, *calls)
-    request = " ".join((*_render_depth(inputs), PHASE_PROMPTS[inputs.phase]))
+    request = " ".join((*_render_depth(inputs), *_render_turn(inputs), PHASE_PROMPTS[inputs.phase]))
     spent = estimate_tokens(system, UNTRUSTED_BLOCK_RULE, *before, request) + MARKUP_TOKENS
     max_result_tokens = max(MIN_RESULT_TOKENS, min(sizes.result_tokens, sizes.prompt_tokens - spent))
     if inputs.more_actions:
@@ -178,6 +195,14 @@ def render_researcher_prompt(inputs: Workspace) -> tuple[Message, ...]:
 
 def _render_depth(inputs: Workspace) -> tuple[str, ...]:
     return (DEEP_PROMPT,) if inputs.deep and inputs.phase is not TurnPhase.FINAL else ()
+
+
+def _render_turn(inputs: Workspace) -> tuple[str, ...]:
+    """Render how far the run has come. It stands in the last part of the prompt, so that the parts before stay."""
+    if not inputs.turn:
+        return ()
+    position = TURN_PROMPT.format(turn=inputs.turn, max_turns=inputs.max_turns)
+    return (position,) if inputs.phase is TurnPhase.FINAL else (position, LAST_TURN_PROMPT)
 
 
 def _render_batch(inputs: Workspace, max_tokens: int) -> tuple[str, int]:
@@ -252,8 +277,8 @@ def _render_passages(passages: Sequence[RetrievedPassage], max_tokens: int) -> t
 
 def _render_passage_header(passage: RetrievedPassage) -> str:
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
-    where = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end}), under:"
-    return f"{where}\n{wrap_untrusted(shorten_line(location))}\nIts text:"
+    name = name_passage(passage.id, passage.source_reference, passage.start, passage.end, passage.published)
+    return f"{name}, under:\n{wrap_untrusted(shorten_line(location))}\nIts text:"
 
 
 def _truncate_text(text: str, max_tokens: int) -> str:

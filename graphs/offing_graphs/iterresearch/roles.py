@@ -3,6 +3,7 @@
 from offing.sdk import REPORT_ANSWER_TOKENS, Headline, Role, StepKind, shorten_line
 from offing_graphs.iterresearch import extractive, prompts
 from offing_graphs.iterresearch.schemas import OUTPUTS_BY_PHASE, Round, TurnPhase, Workspace
+from offing_graphs.iterresearch.state import ROLE_NAME
 from offing_graphs.shared.call_batches import MAX_CALLS, QUERY_LIST, split_calls
 from offing_graphs.shared.choices import choose_tool
 from offing_graphs.shared.prompt_parts import render_json
@@ -33,7 +34,7 @@ def _split_query_list(output: Round, inputs: Workspace) -> tuple[Round, tuple[st
 
 def _build_role(phase: TurnPhase) -> Role[Workspace, Round]:
     return Role(
-        "researcher",
+        ROLE_NAME,
         Workspace,
         OUTPUTS_BY_PHASE[phase],
         prompts.render_researcher_prompt,

@@ -11,7 +11,16 @@ from pydantic import ConfigDict, Field, StrictBool, field_validator, model_valid
 
 from offing.sdk import ReportDraft
 from offing_graphs.shared.call_batches import MAX_CALLS, TOO_MANY_CALLS, Call
-from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage, TaskContext, ToolCard, is_empty, is_false
+from offing_graphs.shared.schemas import (
+    FrozenModel,
+    RetrievedPassage,
+    TaskContext,
+    ToolCard,
+    is_empty,
+    is_false,
+    is_none,
+    is_zero,
+)
 from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_REPORT_TOKENS = 6_000
@@ -46,7 +55,7 @@ class ToolObservation(FrozenModel):
 class Workspace(TaskContext):
     """The complete input of a turn.
 
-    It holds nothing older than the last report, action and result.
+    It holds nothing older than the last report, action and result, and how far the run has come.
     """
 
     phase: TurnPhase
@@ -68,6 +77,12 @@ class Workspace(TaskContext):
     """
     deep: bool = Field(default=False, exclude_if=is_false)
     """Whether the run is deep."""
+    turn: int = Field(default=0, exclude_if=is_zero)
+    """Number of the turn, from 1. 0 means that it is unknown, so that the prompt does not say it."""
+    max_turns: int = Field(default=0, exclude_if=is_zero)
+    """The turn limit of the run."""
+    answer_tokens: int | None = Field(default=None, exclude_if=is_none)
+    """Maximum tokens of an answer of the model, without thinking. `None` means that it is unknown."""
 
     @property
     def actions(self) -> tuple[Call, ...]:
@@ -87,7 +102,7 @@ class Round(FrozenModel):
     report: str = Field(
         min_length=1,
         description="The report, rewritten whole: all that must be known in later rounds, with ids of passages such as "
-        f"[E3]. Nothing else is carried over. At most {MAX_REPORT_TOKENS:,} tokens.",
+        "[E3]. Nothing else is carried over. At most as many tokens as the instructions allow.",
     )
     action: Call | None = Field(default=None, description="A tool call, or null when there is an answer.")
     more_actions: tuple[Call, ...] = Field(

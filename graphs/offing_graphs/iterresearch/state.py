@@ -24,6 +24,7 @@ MAX_CITED_PASSAGES = 240
 The last named are kept.
 """
 MAX_EVIDENCE = 1_000_000
+ROLE_NAME = "researcher"
 
 
 class State(TurnState):
@@ -38,7 +39,7 @@ class State(TurnState):
 
 
 async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_message_seq: int) -> Workspace:
-    """Load the workspace of a turn.
+    """Load the workspace of turn `state["turn"] + 1`.
 
     `last_message_seq` limits the user messages to those up to this step.
     """
@@ -58,6 +59,9 @@ async def load_workspace(ctx: RunContext, state: State, phase: TurnPhase, last_m
         more_results=observations[1:],
         cited=_list_cited_passages(before.report, known) if before else (),
         deep=is_deep(ctx.run),
+        turn=state["turn"] + 1,
+        max_turns=ctx.run.budget.max_turns,
+        answer_tokens=ctx.get_answer_tokens(ROLE_NAME),
     )
 
 

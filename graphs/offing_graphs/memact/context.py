@@ -50,7 +50,7 @@ class ContextConfig:
     max_summaries: int = 0
     """Maximum number of summaries, called S in the README."""
     shows_room: bool = True
-    """Whether an agent that edits its context sees how much of it is used."""
+    """Whether an agent that edits its context sees how much of it is used and how many turns are left."""
 
     def __post_init__(self) -> None:
         if (

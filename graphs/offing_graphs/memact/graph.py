@@ -6,8 +6,10 @@ from typing import Any
 from offing.sdk import Graph, StateView
 from offing_graphs.memact.context import EDITING_CONFIG, SUMMARIZING_CONFIG, ContextConfig
 from offing_graphs.memact.nodes import AgentNodes
-from offing_graphs.memact.roles import ROLES
+from offing_graphs.memact.roles import AGENT, ROLES
 from offing_graphs.memact.state import State
+from offing_graphs.shared.claim_check import CHECKER
+from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
 from offing_graphs.shared.state import build_initial_state
@@ -15,7 +17,7 @@ from offing_graphs.shared.state import build_initial_state
 
 def build(config: ContextConfig = EDITING_CONFIG) -> Any:
     """Return the uncompiled LangGraph graph. Its structure is the same for every configuration."""
-    from langgraph.graph import END, START
+    from langgraph.graph import END
 
     graph, nodes = create_state_graph(State), AgentNodes(config)
     graph.add_node("agent", nodes.agent)
@@ -23,7 +25,7 @@ def build(config: ContextConfig = EDITING_CONFIG) -> Any:
     graph.add_node("memory", nodes.memory)
     graph.add_node("summarize", nodes.summarize)
     graph.add_node("finish", nodes.finish)
-    graph.add_edge(START, "agent")
+    add_follow_up(graph, "agent", AGENT)
     graph.add_conditional_edges("agent", _route_next, ["tool", "memory", "finish"])
     graph.add_conditional_edges("tool", _route_next, ["agent", "summarize", "finish"])
     graph.add_conditional_edges("memory", _route_next, ["agent", "summarize", "finish"])
@@ -46,8 +48,10 @@ def configure_graph(name: str, title: str, description: str, config: ContextConf
         build=partial(build, config),
         initial_state=build_initial_state(State),
         roles=ROLES,
+        optional_roles=(CHECKER,),
         turn_counter="turn",
         fallback_report=build_fallback_report,
+        handles_follow_ups=True,
         state_view=StateView.CONTEXT,
     )
 

@@ -36,9 +36,9 @@ from offing_graphs.memact.schemas import EDIT_ACTIONS, Act, AgentInput
 from offing_graphs.memact.state import State, add_new_messages, flatten_records, list_records, load_inputs
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.fitted_calls import draft_window_note, learn_context_tokens
+from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_records
 from offing_graphs.shared.report import build_quote_report
-from offing_graphs.shared.revision import submit_checked_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
 from offing_graphs.shared.task import task_from_run
@@ -217,7 +217,7 @@ class AgentNodes:
         """Submit an answer as the report. Any other action leads to a report without a model."""
         if action.answer is None:
             return await self._submit_fallback_report(ctx, reason)
-        await submit_checked_report(ctx, AGENT, action.answer, reason)
+        await submit_findings(ctx, AGENT, action.answer, reason)
         return {"stop": reason}
 
     async def _submit_fallback_report(self, ctx: RunContext, reason: StopReason) -> StateUpdate:
@@ -230,7 +230,7 @@ class AgentNodes:
         if records and not has_findings(evidence, records) and reason is StopReason.TURN_LIMIT:
             reason = StopReason.NOTHING_FOUND
         draft = build_quote_report(task_from_run(ctx.run), passages_from_evidence(evidence), records, reason)
-        await ctx.submit_report(draft, reason)
+        await submit_findings(ctx, AGENT, draft, reason, is_checked=False)
         return {"stop": reason}
 
 

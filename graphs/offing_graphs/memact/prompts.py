@@ -35,7 +35,7 @@ from offing_graphs.memact.context import NEARLY_FULL_FRACTION
 from offing_graphs.memact.schemas import EDIT_ACTIONS, Act, AgentInput, ContextRecord
 from offing_graphs.shared.call_batches import BATCH_RULE, MAX_CALLS, Call, split_calls
 from offing_graphs.shared.findings import render_value
-from offing_graphs.shared.prompt_parts import render_json, render_task, render_tool_cards
+from offing_graphs.shared.prompt_parts import name_passage, render_json, render_task, render_tool_cards
 from offing_graphs.shared.report_style import WRITING_RULES, render_report_style
 from offing_graphs.shared.tagged_text import NamedBlocks, parse_tagged_list, render_tagged
 from offing_graphs.shared.text_repairs import build_tag_repair, repair_report
@@ -80,6 +80,10 @@ SUMMARY_REQUEST = (
 )
 ANSWER_REQUEST = (
     "The work ends here. Do not call tools any more: answer now with what you have, and say what is missing."
+)
+TURNS_PROMPT = (
+    " The work has at most {turns} steps, and each action or edit is one of them. After the last you are asked for the "
+    "answer. What remains of both is stated after each record."
 )
 ROOM_WARNING = " It is nearly full: prune records that are of no more use, or answer now."
 ACTION, MEMORY, ANSWER, NOTHING, SUMMARY = "action", "memory", "answer", "nothing_found", "summary"
@@ -132,15 +136,16 @@ def render_conversation(
     """Render the whole conversation.
 
     `render_action` renders an action in the prompt format. `format_rules` describe the format
-    to the model. Where the input shows the room, each record says how much of the context is used up to there.
-    The number depends only on what stands before it, so the conversation still only grows.
+    to the model. Where the input shows the room, each record says how much of the context is used up to there
+    and how many turns are left. The numbers depend only on what stands before them, so the conversation still
+    only grows.
     """
     messages = [Message("system", _render_system(inputs, format_rules)), Message("user", _render_question(inputs))]
     used = estimate_tokens(*(part for message in messages for part in message.parts))
     for n, entry in enumerate(inputs.records):
         action, record = render_action(entry.action, inputs), _render_record(entry)
         used += estimate_tokens(action, record)
-        room = _render_room(used, inputs) if inputs.shows_room and inputs.allows_edits else ()
+        room = _render_room(used, entry.turn, inputs) if inputs.shows_room and inputs.allows_edits else ()
         after = (*room, *_list_messages_after(n, inputs))
         used += estimate_tokens(*after)
         messages.append(Message("assistant", (action,), entry.seq if entry.in_segment else 0))
@@ -148,10 +153,11 @@ def render_conversation(
     return (*messages[:-1], _append_parts(messages[-1], _render_request(inputs)))
 
 
-def _render_room(used_tokens: int, inputs: AgentInput) -> tuple[str, ...]:
-    window = inputs.max_context_tokens
+def _render_room(used_tokens: int, turn: int, inputs: AgentInput) -> tuple[str, ...]:
+    window, turns_left = inputs.max_context_tokens, inputs.max_turns - turn
     warning = ROOM_WARNING if used_tokens > NEARLY_FULL_FRACTION * window else ""
-    return (f"(About {used_tokens:,} of {window:,} tokens of this conversation are used.{warning})",)
+    used = f"About {used_tokens:,} of {window:,} tokens of this conversation are used."
+    return (f"({used}{warning} Steps left: {turns_left:,} of {inputs.max_turns:,}.)",)
 
 
 def render_json_action(action: Act, _: AgentInput) -> str:
@@ -262,13 +268,15 @@ def _take_fitting(evidence: Sequence[Evidence], max_tokens: int) -> tuple[Eviden
 
 def _render_evidence(evidence: Evidence) -> str:
     location = f"{evidence.title} \u203a {evidence.heading}" if evidence.heading else evidence.title
-    source = evidence.source_label or evidence.source_id
-    head = f"Passage {evidence.id} (source {source}, {evidence.span.start} to {evidence.span.end})"
+    source, span = evidence.source_label or str(evidence.source_id), evidence.span
+    head = name_passage(evidence.id, source, span.start, span.end, evidence.published)
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + evidence.text)
 
 
 def _render_system(inputs: AgentInput, format_rules: Sequence[str]) -> tuple[str, ...]:
     limit = (EDITING_PROMPT if inputs.allows_edits else SUMMARIZING_PROMPT).format(window=inputs.max_context_tokens)
+    if inputs.shows_room and inputs.allows_edits:
+        limit += TURNS_PROMPT.format(turns=inputs.max_turns)
     return (
         AGENT_PROMPT,
         limit,

@@ -139,7 +139,12 @@ class AgentInput(TaskContext):
     allows_edits: bool
     """Whether `prune` and `write` are among the tools."""
     shows_room: bool = Field(default=True, exclude_if=bool)
-    """Whether each record says how much of the context is used, if edits are allowed."""
+    """Whether each record says how much of the context is used and how many turns are left, if edits are allowed."""
     turn: int
     remaining: int
     """Number of turns left, including this one."""
+
+    @property
+    def max_turns(self) -> int:
+        """The turn limit of the run."""
+        return self.turn + self.remaining - 1

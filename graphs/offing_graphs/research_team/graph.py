@@ -4,9 +4,12 @@ from functools import partial
 from typing import Any
 
 from offing.sdk import Graph, StateView
+from offing_graphs.agentflow.roles import GENERATOR
 from offing_graphs.research_team.nodes import TeamConfig, TeamNodes
 from offing_graphs.research_team.roles import ROLES
 from offing_graphs.research_team.state import State
+from offing_graphs.shared.claim_check import CHECKER
+from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
 from offing_graphs.shared.state import build_initial_state
@@ -14,13 +17,13 @@ from offing_graphs.shared.state import build_initial_state
 
 def build(config: TeamConfig) -> Any:
     """Return the uncompiled LangGraph graph."""
-    from langgraph.graph import END, START
+    from langgraph.graph import END
 
     graph, nodes = create_state_graph(State), TeamNodes(config)
     for node in (nodes.plan, nodes.review, nodes.delegate, nodes.planner, nodes.executor, nodes.assess, nodes.verify):
         graph.add_node(node.__name__, node)
     graph.add_node("write", nodes.write)
-    graph.add_edge(START, "plan")
+    add_follow_up(graph, "plan", GENERATOR)
     graph.add_conditional_edges("plan", build_stop_router("review", "write"), ["review", "write"])
     graph.add_conditional_edges("review", _route_after_review, ["plan", "delegate", "write"])
     graph.add_conditional_edges("delegate", _route_after_team, ["planner", "verify", "write"])
@@ -62,8 +65,10 @@ def configure_graph(name: str, config: TeamConfig, title: str = "Research team")
         build=partial(build, config),
         initial_state=build_initial_state(State),
         roles=ROLES,
+        optional_roles=(CHECKER,),
         turn_counter="turn",
         fallback_report=build_fallback_report,
+        handles_follow_ups=True,
         state_view=StateView.MEMORY,
     )
 

@@ -4,10 +4,13 @@ from typing import Any
 
 from offing.sdk import Graph, StateView
 from offing_graphs.agentflow import nodes as loop
+from offing_graphs.agentflow.roles import GENERATOR
 from offing_graphs.router import nodes
 from offing_graphs.router.roles import ROLES
 from offing_graphs.router.schemas import Mode
 from offing_graphs.router.state import State
+from offing_graphs.shared.claim_check import CHECKER
+from offing_graphs.shared.follow_up import add_follow_up
 from offing_graphs.shared.graph import build_stop_router, compute_version, create_state_graph
 from offing_graphs.shared.report import build_fallback_report
 from offing_graphs.shared.state import build_initial_state
@@ -15,14 +18,14 @@ from offing_graphs.shared.state import build_initial_state
 
 def build() -> Any:
     """Return the uncompiled LangGraph graph."""
-    from langgraph.graph import END, START
+    from langgraph.graph import END
 
     graph = create_state_graph(State)
     graph.add_node("route", nodes.route)
     graph.add_node("search", nodes.search)
     for node in (loop.analyze, loop.planner, loop.executor, loop.verifier, loop.generator):
         graph.add_node(node.__name__, node)
-    graph.add_edge(START, "route")
+    add_follow_up(graph, "route", GENERATOR)
     graph.add_conditional_edges("route", _route_after_mode, ["search", "analyze", "generator"])
     graph.add_conditional_edges("analyze", _route_after_analysis, ["search", "planner", "generator"])
     graph.add_conditional_edges("search", _route_after_search, ["search", "analyze", "planner", "generator"])
@@ -56,7 +59,9 @@ graph = Graph(
     build=build,
     initial_state=build_initial_state(State),
     roles=ROLES,
+    optional_roles=(CHECKER,),
     turn_counter="turn",
     fallback_report=build_fallback_report,
+    handles_follow_ups=True,
     state_view=StateView.MEMORY,
 )

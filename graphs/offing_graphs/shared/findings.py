@@ -32,6 +32,7 @@ def passages_from_evidence(evidence: Iterable[Evidence]) -> tuple[RetrievedPassa
             name=e.name,
             text=e.text,
             source_label=e.source_label,
+            published=e.published,
         )
         for e in evidence
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from offing.sdk import (
+    EARLIER_REPORT,
     Evidence,
     RunContext,
     Step,
@@ -46,6 +47,8 @@ async def load_call_records(ctx: RunContext, evidence: Sequence[Evidence]) -> tu
     """Build records from the results of the run's tool calls, for graphs that store no records."""
     records: list[MemoryRecord] = []
     for step in await ctx.last_steps(StepKind.TOOL_RESULT, MAX_RECORDS):
+        if step.payload.get("tool") == EARLIER_REPORT:
+            continue
         records.append(_record_from_call(step, evidence, records))
     return tuple(records)
 

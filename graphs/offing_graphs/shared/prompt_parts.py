@@ -13,7 +13,7 @@ from typing import Any, cast
 from offing.sdk import UNTRUSTED_BLOCK_RULE, Message, shorten_line, wrap_untrusted
 from offing_graphs.extractive.quotes import select_relevant
 from offing_graphs.shared.prompt_room import TASK_FRACTION, TOOLS_FRACTION, Allowance, compute_share
-from offing_graphs.shared.schemas import Analysis, RetrievedPassage, TaskContext, ToolCard
+from offing_graphs.shared.schemas import Analysis, RetrievedPassage, TaskContext, ToolCard, build_part_id
 from offing_graphs.shared.token_estimate import estimate_tokens
 
 MAX_USER_MESSAGES = 10
@@ -61,8 +61,12 @@ def _take_latest(texts: Sequence[str], max_count: int, max_tokens: int | None, n
     return (*((f"{omitted} {name} are not shown, for lack of room.",) if omitted else ()), *latest)
 
 
-def render_analysis(analysis: Analysis) -> str:
-    return "The analysis:\n" + render_json(analysis.model_dump(mode="json"))
+def render_analysis(analysis: Analysis, *, shows_ids: bool = False) -> str:
+    """Render an analysis. `shows_ids` names each sub-question by its id, for roles that refer to it."""
+    fields = analysis.model_dump(mode="json")
+    if shows_ids:
+        fields["sub_questions"] = {build_part_id(n): part for n, part in enumerate(analysis.sub_questions, 1)}
+    return "The analysis:\n" + render_json(fields)
 
 
 def render_tool_cards(tools: Iterable[ToolCard], context_tokens: int | None = None) -> tuple[str, ...]:
@@ -154,9 +158,20 @@ def _render_omitted(omitted_ids: Sequence[str], count: int, left_out: int) -> tu
 
 def render_passage(passage: RetrievedPassage) -> str:
     """Render a passage under the ids by which an answer cites it and a tool reads on in its source."""
-    head = f"Passage {passage.id} (source {passage.source_reference}, {passage.start} to {passage.end})"
+    head = name_passage(passage.id, passage.source_reference, passage.start, passage.end, passage.published)
     location = f"{passage.title} \u203a {passage.heading}" if passage.heading else passage.title
     return head + "\n" + wrap_untrusted(shorten_line(location) + "\n" + passage.text)
+
+
+def name_passage(id: str, source: str, start: int, end: int, published: str) -> str:
+    """Return the line above a passage: its ids, its place, and the date of its document unless that is empty."""
+    date = f", dated {published}" if published else ""
+    return f"Passage {id} (source {source}, {start} to {end}{date})"
+
+
+def render_open_parts(parts: Sequence[str]) -> tuple[str, ...]:
+    """Render the parts of a question that are not answered, for the writer of its report."""
+    return ("These parts are not answered, or not completely:\n" + "\n".join(f"- {p}" for p in parts),) if parts else ()
 
 
 def render_json(value: object) -> str:

@@ -9,10 +9,13 @@ from offing.sdk import ReportLength, ReportStyle
 WRITING_RULES = (
     "Let the question decide the form: one fact takes a sentence or two, an overview takes sections. Write connected "
     "prose in which each paragraph makes one point; use a table where things are compared, and a list only for real "
-    "lists. Give numbers with their units and years. Where passages disagree, say who says what, and when. Say what "
-    "could not be established. Leave out what tells the reader nothing: announcements, repetitions, general remarks "
-    "and praise of sources. Write in the language of the question unless another one is asked for; copied words stay "
-    "in the language of their passage."
+    "lists. Give numbers with their units and years. Every number, date and name of a sentence that cites a passage "
+    "stands in the words copied for it; copy further words, or from several places, where one is not enough. A number "
+    "that `calculate` gave needs no quote. What you conclude or advise yourself stands in a sentence of its own, "
+    "without a citation, and says that it is your conclusion. It may repeat numbers that the report cites elsewhere. "
+    "Where passages disagree, say who says what, and when. Say what could not be established. Leave out "
+    "what tells the reader nothing: announcements, repetitions, general remarks and praise of sources. Write in the "
+    "language of the question unless another one is asked for; copied words stay in the language of their passage."
 )
 """Rules for every report, beside those for citations."""
 

@@ -1,10 +1,11 @@
 """Drafts with problems go back to their writer once, with what the texts say, before the report is submitted.
 
 Every graph whose report a role has written submits it through `submit_checked_report`. The role is asked for the
-sentences with problems only, and the others stay unchanged.
+sentences with problems only, and the others stay unchanged. Then the checker judges the claims, if the run has one.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import Field
@@ -16,6 +17,7 @@ from offing.sdk import (
     DraftSection,
     DraftSentence,
     EngineFailure,
+    FollowUpResult,
     Headline,
     InvalidOutput,
     Message,
@@ -28,12 +30,14 @@ from offing.sdk import (
     StopReason,
     wrap_untrusted,
 )
+from offing_graphs.shared.claim_check import check_claims
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.prompt_parts import build_prompt, render_passage
 from offing_graphs.shared.report_blocks import render_cited
 from offing_graphs.shared.schemas import FrozenModel, RetrievedPassage
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS
 from offing_graphs.shared.tagged_text import build_text_format, parse_whole
+from offing_graphs.shared.text_repairs import remove_bold
 from offing_graphs.shared.text_reports import parse_report
 
 MAX_PROBLEM_SENTENCES = 40
@@ -41,6 +45,8 @@ MAX_PROBLEM_SENTENCES = 40
 MAX_PASSAGE_CHARS = 24_000
 """Maximum number of characters of the passages that are shown."""
 REMOVED = "remove"
+_REMOVAL = re.compile(r"\W*(?:removed?(?: (?:this|the) (?:sentence|line|row))?)?\W*", re.IGNORECASE)
+"""What a model writes in place of a sentence that it removes."""
 
 SYSTEM_PROMPT = """You correct sentences of a research report that you have written. Each of them was compared with \
 the documents, and something in it does not hold. Return each listed sentence again, corrected, under its number.
@@ -98,15 +104,27 @@ class DraftRevision(FrozenModel):
     sentences: tuple[RevisedSentence, ...]
 
 
-async def submit_checked_report(ctx: RunContext, role: Role[Any, Any], draft: ReportDraft, reason: StopReason) -> None:
+async def submit_checked_report(
+    ctx: RunContext,
+    role: Role[Any, Any],
+    draft: ReportDraft,
+    reason: StopReason,
+    *,
+    follow_up: FollowUpResult | None = None,
+    restrict: Callable[[ReportDraft], ReportDraft] | None = None,
+) -> None:
     """Submit the draft of a role. A draft with problems first goes back to the role once, if a model answers it.
 
-    The number of problems before and after is recorded with the report.
+    The number of problems before and after is recorded with the report, and what a checker judged. `follow_up` is the
+    earlier report that this one follows. `restrict` removes from a corrected draft what it must not state; `None`
+    removes nothing.
     """
     revision: ReportRevision | None = None
     if ctx.can_revise(role) and (check := await ctx.check_report(draft)).problems:
         draft, revision = await _revise_draft(ctx, role, draft, check, reason)
-    await ctx.submit_report(draft, reason, revision=revision)
+        draft = restrict(draft) if restrict else draft
+    claim_check = await check_claims(ctx, draft, reason)
+    await ctx.submit_report(draft, reason, revision=revision, follow_up=follow_up, check=claim_check)
 
 
 async def _revise_draft(
@@ -198,7 +216,8 @@ def render_text_revision(output: DraftRevision, _inputs: RevisionInput) -> str:
 
 
 def _parse_line(id: str, text: str) -> RevisedSentence:
-    if text.strip().rstrip(".").lower() in {"", REMOVED, f"({REMOVED})", "removed"}:
+    text = remove_bold(text.removeprefix("**")).strip()
+    if _REMOVAL.fullmatch(text):
         return RevisedSentence(id=id, text="")
     draft = parse_report(f"## {id}\n- {text}", id)
     if isinstance(draft, InvalidOutput) or not draft.sections:

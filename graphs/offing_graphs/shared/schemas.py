@@ -3,9 +3,11 @@
 Field descriptions are part of the JSON schema in the prompt.
 """
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationInfo, field_validator
 
 from offing.sdk import ReportStyle
 
@@ -30,6 +32,10 @@ def is_false(value: bool) -> bool:
 
 def is_zero(value: int) -> bool:
     return value == 0
+
+
+def is_blank(value: str) -> bool:
+    return not value
 
 
 def is_empty(value: tuple[Any, ...]) -> bool:
@@ -83,6 +89,9 @@ class RetrievedPassage(FrozenModel):
     text: str
     source_label: str = Field(default="", exclude=True)
     """Short id of the source in prompts, such as S2. Not recorded, because it follows from the order of retrieval."""
+    published: str = Field(default="", exclude=True)
+    """Date of the document as YYYY, YYYY-MM or YYYY-MM-DD. Empty means unknown. Not recorded, because the tool result
+    has it."""
 
     @property
     def source_reference(self) -> str:
@@ -157,13 +166,45 @@ class Analysis(FrozenModel):
     considerations: str = Field(default="", description="Pitfalls, ambiguities, words that documents may use instead.")
 
 
+_PART_ID = re.compile(r"[pP]?([1-9]\d?)")
+PARTLY, NOT_IN_DOCUMENTS = "partly", "not_in_documents"
+"""States of a sub-question that is not covered."""
+
+
+def build_part_id(number: int) -> str:
+    """Return the id of a sub-question in prompts, by its number from 1. It is the same in every turn."""
+    return f"p{number}"
+
+
+def resolve_part(name: str, sub_questions: Sequence[str]) -> str:
+    """Return the sub-question that an answer names by its id or number. Other words stay unchanged."""
+    match = _PART_ID.fullmatch(name.strip())
+    number = int(match[1]) if match else 0
+    return sub_questions[number - 1] if 0 < number <= len(sub_questions) else name
+
+
 class Coverage(FrozenModel):
     """How far one sub-question is answered by what has been retrieved."""
 
     sub_question: str
     covered: StrictBool
+    state: Literal["", "partly", "not_in_documents"] = Field(
+        default="",
+        exclude_if=is_blank,
+        description="Of a part that is not covered. partly: passages answer some of it. not_in_documents: it was "
+        "searched for in several ways, and the documents do not say it. Empty: neither.",
+    )
     evidence: tuple[str, ...] = Field(default=(), description="Ids of the passages that answer it, such as E3.")
     missing: str = Field(default="", description="What is still missing. Empty: nothing.")
+
+    @field_validator("state", mode="before")
+    @classmethod
+    def _drop_unknown_state(cls, state: object, info: ValidationInfo) -> object:
+        """Drop the state of a covered part and a state in other words: it is only advice, and `covered` counts."""
+        if not isinstance(state, str) or info.data.get("covered"):
+            return ""
+        word = "_".join(state.lower().replace("-", " ").replace("_", " ").split())
+        return word if word in {PARTLY, NOT_IN_DOCUMENTS} else ""
 
 
 class Plan(FrozenModel):
@@ -188,5 +229,9 @@ class WriterInput(TaskContext, EvidenceInput):
     """Reason why collecting ended, a `StopReason`."""
     quoted: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Ids of passages that reports of child runs quote. They are shown first."""
+    covering: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Ids of passages that answer parts of the question, by the last judgment. They are shown before all others."""
+    open_parts: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Parts of the question that are not answered, by the last judgment, with what is missing."""
     uncited_passages: int = Field(default=0, exclude_if=is_zero)
     """Number of passages that child runs read and did not cite, so that they are not in `evidence`."""

@@ -7,6 +7,7 @@ from offing_graphs.shared.prompt_parts import (
     ShownPassages,
     build_prompt,
     render_analysis,
+    render_open_parts,
     render_passages,
     render_task,
 )
@@ -64,10 +65,10 @@ def render_outline_prompt(inputs: WriterInput) -> tuple[Message, ...]:
         render_analysis(inputs.analysis),
         *values,
     )
-    ended = _render_reason(inputs.reason)
-    room = compute_room(inputs.context_tokens, Outline, (OUTLINE_PROMPT, UNTRUSTED_BLOCK_RULE, *before, ended))
+    after = (*render_open_parts(inputs.open_parts), _render_reason(inputs.reason))
+    room = compute_room(inputs.context_tokens, Outline, (OUTLINE_PROMPT, UNTRUSTED_BLOCK_RULE, *before, *after))
     index, passages = _render_evidence(inputs, room)
-    return build_prompt(OUTLINE_PROMPT, (*before, *index, *passages.parts, ended), passages.omitted)
+    return build_prompt(OUTLINE_PROMPT, (*before, *index, *passages.parts, *after), passages.omitted)
 
 
 def render_section_prompt(inputs: SectionInput) -> tuple[Message, ...]:
@@ -114,14 +115,14 @@ def _render_request(inputs: SectionInput) -> str:
 
 def _render_evidence(inputs: WriterInput, room: PromptRoom) -> tuple[tuple[str, ...], ShownPassages]:
     """Render the passages, after an index of all of them if not all can be shown."""
-    questions = (inputs.question, *inputs.analysis.sub_questions)
+    questions, first_ids = (inputs.question, *inputs.analysis.sub_questions), (*inputs.covering, *inputs.quoted)
     allowance = room.allow(MAX_OUTLINE_EVIDENCE_CHARS, MAX_OUTLINE_EVIDENCE_TOKENS)
-    passages = render_passages(questions, inputs.evidence, allowance, inputs.left_out_passages)
+    passages = render_passages(questions, inputs.evidence, allowance, inputs.left_out_passages, first_ids)
     if passages.omitted <= inputs.left_out_passages:
         return (), passages
     index = ("Index of all passages:\n" + wrap_untrusted("\n".join(map(_render_index_line, inputs.evidence))),)
     allowance = room.without(index).allow(MAX_OUTLINE_EVIDENCE_CHARS, MAX_OUTLINE_EVIDENCE_TOKENS)
-    return index, render_passages(questions, inputs.evidence, allowance, inputs.left_out_passages)
+    return index, render_passages(questions, inputs.evidence, allowance, inputs.left_out_passages, first_ids)
 
 
 def _render_index_line(passage: RetrievedPassage) -> str:

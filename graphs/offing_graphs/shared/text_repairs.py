@@ -50,7 +50,7 @@ def repair_report(text: str, evidence: Sequence[RetrievedPassage] = ()) -> Repai
         .then(HEADINGS, _repair_headings)
         .then(EVIDENCE_ID, lambda one: name_passages(one, evidence))
         .then(CITATION_STYLE, repair_citations)
-        .then(BOLD, _remove_bold)
+        .then(BOLD, remove_bold)
     )
 
 
@@ -167,7 +167,7 @@ def _repair_headings(text: str) -> str:
     return "\n".join(parts)
 
 
-def _remove_bold(text: str) -> str:
+def remove_bold(text: str) -> str:
     """Remove marks of bold text outside of quotes, which are copied letter by letter."""
     ends = [0, *(edge for match in _CANONICAL.finditer(text) for edge in match.span()), len(text)]
     pieces = [text[start:end] for start, end in pairwise(ends)]

@@ -148,3 +148,20 @@ def test_the_verifier_sees_the_passages_of_the_latest_step_and_its_earlier_judgm
     assert "retrieved passages are not shown here" in text
     assert '"covered": true' in text
     assert "What it calls covered stays covered" in text
+
+
+def test_the_writer_sees_what_the_last_judgment_cites_before_all_else_and_what_it_misses() -> None:
+    others = [passage("How often? Twice a year. " * 80).model_copy(update={"id": f"E{n}"}) for n in range(1, 30)]
+    cited = passage("Nothing of use here. " * 80).model_copy(update={"id": "E30"})
+    inputs = WriterInput(
+        question="How often?",
+        analysis=Analysis(summary="s", sub_questions=("How often?", "By whom?")),
+        evidence=(*others, cited),
+        reason="turn_limit",
+        covering=("E30",),
+        open_parts=("By whom?: a name",),
+    )
+    text = "\n".join(part for message in render_writer_prompt(inputs) for part in message.parts)
+    assert "Passage E30 " in text
+    assert "retrieved passages are not shown here" in text
+    assert "not answered, or not completely:\n- By whom?: a name" in text

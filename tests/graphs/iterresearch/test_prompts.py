@@ -125,7 +125,59 @@ def test_passages_that_do_not_fit_are_named() -> None:
     assert all(f"E{n}" in text for n in range(1, 9))
 
 
+@pytest.mark.parametrize(("answer", "expected"), [(None, 6_000), (16_384, 6_000), (4_096, 2_048), (1_001, 500)])
+def test_a_report_is_asked_for_that_fits_into_an_answer_beside_the_rest(answer: int | None, expected: int) -> None:
+    for context_tokens in (None, 200_000):
+        messages = prompts.render_researcher_prompt(workspace(answer_tokens=answer, context_tokens=context_tokens))
+        assert f"It may have {expected:,} tokens at most" in messages[0].text
+        assert answer is None or "6,000" not in prompt_text(messages) or answer > 6_000
+    small = prompts.render_researcher_prompt(workspace(answer_tokens=answer, context_tokens=8_192))
+    assert f"It may have {min(expected, 1_146):,} tokens at most" in small[0].text
+
+
+def test_no_schema_names_a_length_that_the_model_may_not_be_able_to_write() -> None:
+    assert all("6,000" not in json.dumps(output.model_json_schema()) for output in OUTPUTS_BY_PHASE.values())
+
+
+async def test_the_limit_of_an_answer_reaches_the_prompt_and_a_longer_report_is_still_carried_over_whole() -> None:
+    report = "word " * 1_000
+
+    def answer(inputs: Workspace) -> Round:
+        outcome = {"answer": DRAFT} if inputs.phase is TurnPhase.FINAL else {"action": CALL}
+        return build_output(inputs.phase, report=report, **outcome)
+
+    ctx = InMemoryContext(harbour(), "What?", Budget(max_turns=2), engines={"researcher": answer}, answer_tokens=500)
+    await carry_out(ctx, graph)
+    first, last = [messages for _, messages in ctx.prompts]
+    assert "It may have 250 tokens at most" in first[0].text
+    assert wrap_untrusted(report) in last[1].text
+
+
 # What it depends on.
+
+
+async def test_each_prompt_says_in_its_last_part_which_round_it_is_of_how_many() -> None:
+    ctx = InMemoryContext(
+        harbour(), "What does a berth cost?", Budget(max_turns=3), specs=SPECS, rules={"researcher": "steady"}
+    )
+    await carry_out(ctx, graph)
+    lasts = [messages[-1].parts[-1] for _, messages in ctx.prompts]
+    assert [f"This is round {n} of 3." in last for n, last in enumerate(lasts, 1)] == [True] * 3
+    assert [prompts.LAST_TURN_PROMPT in last for last in lasts] == [True, True, False]
+    assert "This is the last round: no tool can be called any more." in lasts[-1]
+    assert "round 1 of" not in "".join(part for m in ctx.prompts[0][1] for part in m.parts[:-1])
+
+
+def test_prompts_of_two_rounds_differ_only_in_their_last_part() -> None:
+    one, two = (prompts.render_researcher_prompt(workspace(turn=n, max_turns=9)) for n in (2, 3))
+    assert one[0] == two[0]
+    assert one[1].parts[:-1] == two[1].parts[:-1]
+    assert one[1].parts[-1] != two[1].parts[-1]
+
+
+def test_a_workspace_without_a_number_does_not_say_one() -> None:
+    assert "This is round" not in prompt()
+    assert not {"turn", "max_turns", "answer_tokens"} & set(workspace().model_dump())
 
 
 async def test_nothing_older_than_the_last_round_changes_a_byte_of_the_prompt() -> None:

@@ -185,6 +185,20 @@ def test_corrected_sentences_are_read_from_text() -> None:
     assert parse_text_revision(text, inputs) == CORRECTED
 
 
+@pytest.mark.parametrize("text", ["remove", "Remove this sentence.", "(removed)", "**remove**", '"Remove the line"'])
+def test_a_sentence_is_removed_in_the_words_that_models_use(text: str) -> None:
+    revision = parse_text_revision(f"s2: {text}", RevisionInput.model_construct())
+    assert revision == DraftRevision(sentences=(RevisedSentence(id="s2", text=""),))
+
+
+def test_a_corrected_line_has_no_marks_of_bold_text_but_its_quote_keeps_them() -> None:
+    text = '**s1:** **Berths** are 40 m long. [E1: "**40 m** long"]'
+    revision = parse_text_revision(text, RevisionInput.model_construct())
+    assert isinstance(revision, DraftRevision)
+    assert revision.sentences[0].text == "Berths are 40 m long."
+    assert revision.sentences[0].citations[0].quote == "**40 m** long"
+
+
 async def test_words_of_documents_stand_in_untrusted_blocks() -> None:
     ctx = revised_run(answering(a_draft(quote="carries forty five cars")))
     await carry_out(ctx, agentflow)

@@ -1,5 +1,6 @@
 """Sources in prompts and answers: their short ids, and what an answer names in place of a passage."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from offing.core.tool import SourceSpan
@@ -40,3 +41,9 @@ def test_an_answer_that_cites_a_source_by_its_short_id_cites_its_only_passage() 
 
 def test_arguments_that_name_a_source_by_its_id_are_shown_with_the_short_one() -> None:
     assert shorten_source_ids(f'read_source {{"source": "{AGENT}"}}', PASSAGES) == 'read_source {"source": "S2"}'
+
+
+def test_a_prompt_names_the_date_of_a_document_beside_its_passage_and_no_record_does() -> None:
+    (dated,) = passages_from_evidence([replace(evidence("E2", AGENT, "S2"), published="2024-03")])
+    assert render_passage(dated).startswith("Passage E2 (source S2, 0 to 26, dated 2024-03)\n")
+    assert "published" not in dated.model_dump()

@@ -24,9 +24,14 @@ LINES: dict[str, tuple[str, Any]] = {
             engines=("all=extractive",),
             paths=(Path("g"),),
             depth="quick",
+            web=False,
             code=True,
             as_json=True,
         ),
+    ),
+    "follow-up": (
+        "ask shorter --follow-up 1a2b --kind edit",
+        AskOptions("shorter", follow_up="1a2b", kind="edit"),
     ),
     "fork": ("fork 1a2b --at 7 --message more", ForkOptions("1a2b", at=7, message="more")),
     "collect": (

@@ -1,5 +1,6 @@
 """Faults that reports of models contain: each is marked, and nothing that holds is."""
 
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from offing.core.citation import MAX_NEIGHBOR_CHARS, ClaimContext, verify_citations
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
 from offing.core.claim_table import build_claim_table, count_verdicts
-from offing.core.draft_check import DraftCheck, check_draft, find_closest_words
+from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence, check_draft, find_closest_words
 from offing.core.quote_matching import locate_quote
 from offing.core.report import (
     ClaimVerdict,
@@ -20,8 +21,10 @@ from offing.core.report import (
     ReportDraft,
     Sentence,
 )
-from offing.core.report_formats import describe_completion, render_markdown, report_to_json
+from offing.core.report_formats import render_markdown, report_to_json
+from offing.core.report_texts import describe_completion
 from offing.core.run import StopReason
+from offing.core.table_scale import read_table_values
 from offing.core.tool import SourceSpan
 
 TEXT_ID, SOURCE = UUID(int=7), UUID(int=8)
@@ -278,3 +281,170 @@ def test_a_draft_without_faults_has_no_problems() -> None:
 def test_words_that_are_not_similar_are_not_shown() -> None:
     assert find_closest_words("nothing of this kind", FIRST) == ""
     assert find_closest_words("", FIRST) == ""
+
+
+def test_the_header_of_a_table_is_no_problem() -> None:
+    header = DraftSentence(text="| Measure | Q4 2022 | Q1 2023 |", layout=Layout.HEADER)
+    assert check(header).problems == ()
+    assert check(header.model_copy(update={"layout": Layout.ROW})).problems != ()
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "message"),
+    [
+        ("In my view 3.5 % in 2019 is a lot for 12 ships.", ""),
+        ("That is 7.5 % in all, and nothing is known of 2031.", ""),
+        ("That is 7.6 % in all.", "It states 7.6 % and cites nothing."),
+        ("That was in May 2019.", "It states May 2019 and cites nothing."),
+    ],
+)
+def test_a_conclusion_repeats_numbers_of_quotes_calculations_and_the_question(conclusion: str, message: str) -> None:
+    draft = a_draft(a_sentence("It is so.", ("E1", FIRST)), a_sentence(conclusion))
+    context = ClaimContext("What happened until 2031?", ("7.5",))
+    problems = check_draft(draft, PASSAGES, read_text, context).problems
+    assert [one.problems[0].message for one in problems] == ([message] if message else [])
+
+
+def test_a_passage_that_is_cited_without_a_quote_states_no_number_for_a_conclusion() -> None:
+    problems = check(a_sentence("It is so.", ("E1", "")), a_sentence("It was in 2019.")).problems
+    assert [one.problems[0].message for one in problems][1:] == ["It states 2019 and cites nothing."]
+
+
+def test_a_short_answer_is_supported_by_quotes_of_passages_that_it_does_not_name() -> None:
+    sentences = (a_sentence("It rose.", ("E1", FIRST)), a_sentence("It sank.", ("E2", "A storm on 12 May 2020")))
+    report = a_report(*sentences, answer="Sales rose by 3.5 % until 12 May 2020 [E1].")
+    assert report.answer is not None
+    assert report.answer.is_supported
+    wrong = a_report(*sentences, answer="Sales rose by 3.5 % until 13 May 2020 [E1].").answer
+    assert wrong is not None
+    assert wrong.unsupported_values == ("13 May 2020",)
+
+
+@pytest.mark.parametrize("dotted", ["127.0.0.1", "0.0.0.0/0", "22.11.0"])
+def test_a_number_with_several_dots_stands_in_a_quote_as_it_is_written(dotted: str) -> None:
+    sentence = f"It accepts {dotted} and nothing else."
+    assert find_unsupported_values(sentence, ClaimSupport((f"it accepts v{dotted}.",))) == ()
+    assert find_unsupported_values(sentence, ClaimSupport((f"it accepts 1{dotted} or {dotted}.7",))) == (dotted,)
+    assert check(a_sentence(sentence)).problems == ()
+
+
+def test_a_date_with_dots_is_no_number_with_several_dots() -> None:
+    assert find_unsupported_values("It was signed on 12.05.2020.", ClaimSupport(("signed on 12 May 2020",))) == ()
+
+
+@pytest.mark.parametrize(
+    ("quote", "located"),
+    [
+        ("the old fleet sank", "the old\n> fleet sank"),
+        ("the old\n> fleet sank", "the old\n> fleet sank"),
+        ("the old > fleet sank", "the old\n> fleet sank"),
+        ("Then the old", "Then the old"),
+        ("sank in a northwester", "sank in a north-\n> > wester"),
+        ("wester for 5 days", None),
+        ("for more than 5 days", None),
+    ],
+)
+def test_a_quote_is_found_over_the_lines_of_a_blockquote(quote: str, located: str | None) -> None:
+    text = "> Then the old\n> fleet sank in a north-\n> > wester for > 5 days"
+    position = locate_quote(quote, text)
+    assert (None if position is None else text[slice(*position)]) == located
+
+
+def test_a_comparison_is_no_mark_of_a_blockquote() -> None:
+    assert locate_quote("it has 5 ships", "it has > 5 ships") is None
+    assert locate_quote("it has > 5 ships", "it has 5 ships") is None
+    assert locate_quote("the well- 5 deep", "the well-\n>5 deep") == (0, 17)
+
+
+TABLE = "Sales of cars | 4,224 | 12%\n(amounts in millions)"
+
+
+def a_table_report(
+    text: str, *quotes: str, title: str = "", caption_source: UUID = SOURCE
+) -> tuple[Sentence, tuple[ProblemSentence, ...]]:
+    """Return the sentence as the report has it, and the problems of the draft, in which a conclusion repeats it."""
+    table = Evidence("E1", SourceSpan(TEXT_ID, 0, len(TABLE)), TABLE, SOURCE, title)
+    notes = Evidence("E2", SourceSpan(TEXT_ID, 0, len(TABLE)), TABLE, caption_source, "")
+    sentence = a_sentence(text, *((f"E{n}", quote) for n, quote in enumerate(quotes, 1)))
+    draft, passages = a_draft(sentence, a_sentence(text)), {"E1": table, "E2": notes}
+    report = verify_citations(draft, passages, read_table, StopReason.ANSWERED)
+    return report.sections[0].sentences[0], check_draft(draft, passages, read_table, ClaimContext()).problems
+
+
+def read_table(span: SourceSpan) -> str:
+    return TABLE[span.start : span.end]
+
+
+@pytest.mark.parametrize(
+    ("quotes", "title"), [(("4,224", "(amounts in millions)"), ""), (("4,224",), "Sales in millions of dollars")]
+)
+def test_the_caption_of_a_table_gives_the_scale_of_its_numbers(quotes: tuple[str, ...], title: str) -> None:
+    sentence, problems = a_table_report("Sales were $4,224 million.", *quotes, title=title)
+    assert sentence.is_supported
+    assert problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes", "value", "caption_source"),
+    [
+        ("Sales were $4,224 million.", ("4,224",), "4,224 million", SOURCE),
+        ("Sales were $4,224 million.", ("4,224", "(amounts in millions)"), "4,224 million", UUID(int=9)),
+        ("Sales were 12 million.", ("12%", "(amounts in millions)"), "12 million", SOURCE),
+    ],
+)
+def test_without_a_caption_of_the_same_source_a_number_has_no_scale(
+    text: str, quotes: tuple[str, ...], value: str, caption_source: UUID
+) -> None:
+    sentence, problems = a_table_report(text, *quotes, caption_source=caption_source)
+    assert sentence.unsupported_values == (value,)
+    assert [one.id for one in problems] == ["s1", "s2"]
+
+
+@pytest.mark.parametrize(
+    ("caption", "value"),
+    [
+        ("(Amounts in thousands, except per share)", 65_800_000),
+        ("$ millions", 65_800_000_000),
+        ("(in US$ millions)", 65_800_000_000),
+        ("In EUR Billions", 65_800_000_000_000),
+        ("one of the millions", None),
+        ("5 million", None),
+    ],
+)
+def test_a_caption_names_a_scale_in_the_plural_behind_in_or_a_currency(caption: str, value: int | None) -> None:
+    assert read_table_values(("65,800", caption)) == (frozenset() if value is None else {Decimal(value)})
+
+
+def test_the_excerpt_of_a_problem_is_a_text_of_the_named_passage() -> None:
+    (problem,) = check(a_sentence("It sank on 12 May 2020.", ("E1", "The fleet"))).problems
+    assert problem.problems == (
+        DraftProblem("12 May 2020 is in none of the words quoted, and no calculation of this run gives it."),
+    )
+    (rejected,) = check(a_sentence("It sank.", ("E1", "A storm of 12 May sank the Heron"))).problems
+    assert rejected.problems[0].excerpt == ""
+
+
+def test_the_excerpt_shows_a_number_and_not_a_part_of_another() -> None:
+    (problem,) = check(a_sentence("It has 20 ships.", ("E1", "The fleet"))).problems
+    assert [one.excerpt for one in problem.problems] == [""]
+
+
+@pytest.mark.parametrize("start", ["", "- ", "\u2022 ", "| ", "It is so. **"])
+def test_an_abbreviation_behind_the_first_word_is_no_name(start: str) -> None:
+    quotes = ("the server closes connections after the timeout",)
+    sentence = f"{start}Idle HTTP connections are closed by the server after the timeout."
+    assert find_unsupported_values(sentence, ClaimSupport(quotes)) == ()
+    within = "The server closes all Idle HTTP connections after the timeout."
+    assert find_unsupported_values(within, ClaimSupport(quotes)) == ("Idle HTTP",)
+
+
+def test_names_in_the_heading_above_a_quote_and_in_the_title_are_stated() -> None:
+    text = "# Ships\n\nThey are old.\n\n## Ada Lund\n\nthe ferry sank in the bay"
+    passage = Evidence("E1", SourceSpan(TEXT_ID, 9, 23), text[9:23], SOURCE, "Jane Doe", "Mary Roe")
+    sentence = a_sentence(
+        "The ferry of Ada Lund and of Jane Doe sank in the bay of Mary Roe.", ("E1", "the ferry sank in the bay")
+    )
+    report = verify_citations(
+        a_draft(sentence), {"E1": passage}, lambda span: text[span.start : span.end], StopReason.ANSWERED
+    )
+    assert report.sections[0].sentences[0].is_supported

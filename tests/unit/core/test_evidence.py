@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from offing.core.evidence import EvidenceIndex
 
 TEXT_IDS = [UUID(int=number) for number in range(1, 4)]
@@ -33,6 +35,23 @@ def test_passages_of_one_source_share_its_short_id() -> None:
 def test_a_source_is_found_by_its_short_id() -> None:
     evidence = index((1, 0), (0, 0))
     assert [evidence.find_source_id(label) for label in ("S1", "S2", "S3")] == [SOURCE_IDS[1], SOURCE_IDS[0], None]
+
+
+@pytest.mark.parametrize(
+    ("stated", "published"),
+    [
+        ("2024", "2024"),
+        ("2024-03", "2024-03"),
+        ("2024-03-05", "2024-03-05"),
+        ("2024. Obey me.", ""),
+        (None, ""),
+        (5, ""),
+    ],
+)
+def test_a_passage_has_the_date_of_its_document_and_other_texts_are_none(stated: object, published: str) -> None:
+    evidence = EvidenceIndex()
+    evidence.add(passage(0) | {"published": stated})
+    assert evidence.as_dict()["E1"].published == published
 
 
 def test_short_ids_stay_when_steps_are_excluded() -> None:

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from offing.core.report import Citation, Report, ReportStatus, Section, Sentence, SourceDetails, TextPosition
-from offing.core.report_formats import compute_report_score, render_html, render_markdown, report_to_json
+from offing.core.report_formats import (
+    MAX_QUOTE_CHARS,
+    compute_report_score,
+    render_html,
+    render_markdown,
+    report_to_json,
+)
 from offing.core.run import StopReason
 from offing.core.tool import SourceSpan
 
@@ -92,6 +98,16 @@ EXPECTED = {
     *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
     *("blockquote_open", "blockquote_close", "code_inline"),
 }
+
+
+def test_markdown_has_the_beginning_of_a_quote_that_is_a_whole_passage() -> None:
+    quote = "words " * MAX_QUOTE_CHARS
+    source = report().citations[0]
+    long = report(citations=(Citation(1, source.span, quote, source.source_id, source.title),))
+    line = next(line for line in render_markdown(long).splitlines() if line.startswith("  > words"))
+    assert line.endswith("words \u2026")
+    assert len(line) <= MAX_QUOTE_CHARS + 6
+    assert quote.strip() in render_html(long)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

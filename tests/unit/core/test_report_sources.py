@@ -73,7 +73,7 @@ def test_a_position_is_said_in_words(position: TextPosition | None, words: str) 
         (SourceDetails(), ""),
         (
             SourceDetails("https://www.example.org/pools", True, "Ann Lee", "2024-05", MARCH),
-            "by Ann Lee \u00b7 example.org \u00b7 https://www.example.org/pools \u00b7 published May 2024 \u00b7 "
+            "by Ann Lee \u00b7 example.org \u00b7 https://www.example.org/pools \u00b7 dated May 2024 \u00b7 "
             "retrieved 1 March 2026",
         ),
         (SourceDetails("docs/pool.md", retrieved_at=MARCH), "docs/pool.md \u00b7 added to the library 1 March 2026"),

@@ -51,6 +51,13 @@ def _body(name: str) -> BuildDocument:
     return lambda size: a_docx(BODIES[name](size))
 
 
+LD_OBJECT = '{"@type":"Article","@id":"#","author":{"@id":"#"},"datePublished":"1 May"},'
+
+
+def _page(head: str) -> bytes:
+    return f"<html><head>{head}</head><body><main><p>Pools keep sockets open.</p></main></body></html>".encode()
+
+
 SHAPES: dict[str, BuildDocument] = {
     **{name: _text(name) for name in TEXTS},
     **{f"{name}.docx": _body(name) for name in BODIES},
@@ -62,6 +69,9 @@ SHAPES: dict[str, BuildDocument] = {
     "cells in a row.pdf": lambda size: a_pdf(1, "(12) Tj 40 0 Td " * size),
     "drawn lines.pdf": lambda size: a_pdf(1, cell_rows(20) + drawn_lines(size)),
     "pages of cells.pdf": lambda size: a_pdf(min(size // 20, 3000), cell_rows(10)),
+    "metadata.pdf": lambda size: a_pdf(1) + b"<x:xmpmeta http://ns.adobe.com/pdf/1.3/<dc:creator>" * (10 * size),
+    "properties.html": lambda size: _page("<meta name=author content='Ann Lee; <'>" * size),
+    "objects.html": lambda size: _page(f"<script type=application/ld+json>[{LD_OBJECT * size}0]</script>" * 3),
     "title.pdf": lambda size: a_pdf(1, title="!" * size + "x"),
 }
 

@@ -1,4 +1,4 @@
-"""A graph can ask for the context window of the model that answers a role, also when its run is replayed."""
+"""A graph can ask for the limits of the model that answers a role, also when its run is replayed."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,3 +51,33 @@ async def test_a_recording_keeps_the_windows_of_its_run() -> None:
     await replay_recording(asking, stored)
     with pytest.raises(RecordingMismatchError, match="requests calculate"):
         await replay_recording(asking, replace(stored, context_tokens={"planner": 4_096}))
+
+
+async def _act_on_answers(_: Any, runtime: Any) -> dict[str, Any]:
+    ctx: RunContext = runtime.context
+    await ctx.append_steps(StepDraft(StepKind.NOTE, f"{ctx.get_answer_tokens('writer')}"))
+    await ctx.call_tool(ToolCall("calculate", {"expression": f"{ctx.get_answer_tokens('planner')} + 1"}))
+    return {"seen": []}
+
+
+def _build_on_answers() -> Any:
+    graph = untyped(dict, context_schema=RunContext)
+    graph.add_node("act", _act_on_answers)
+    graph.add_edge("__start__", "act")
+    return graph
+
+
+measuring = Graph("measuring", "", "", "1", _build_on_answers, lambda _: {"seen": []}, ())
+
+
+async def test_a_graph_sees_how_long_an_answer_of_a_role_may_be_also_from_a_recording() -> None:
+    run = await simulate_run(measuring, "How long?", answer_tokens={"planner": 4_096})
+    assert [step.title for step in run.steps if step.kind is StepKind.NOTE] == ["None"]
+    (result,) = [step for step in run.steps if step.kind is StepKind.TOOL_RESULT]
+    assert result.payload["args"] == {"expression": "4096 + 1"}
+    recording = Recording("How long?", run.steps, answer_tokens={"planner": 4_096})
+    stored = Recording.from_json(orjson.loads(orjson.dumps(recording_to_json(recording))))
+    assert stored == recording
+    await replay_recording(measuring, stored)
+    with pytest.raises(RecordingMismatchError, match="requests calculate"):
+        await replay_recording(measuring, replace(stored, answer_tokens={}))

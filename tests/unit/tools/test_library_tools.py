@@ -1,6 +1,6 @@
 """The library's tools over a small library in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import pytest
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from offing.core.tool import SourceSpan
 from offing.tools import create_tools
-from offing.tools.read_source import ReadSource, ReadSourceArgs
+from offing.tools.read_source import ReadSource, ReadSourceArgs, build_window_output
 from offing.tools.search_library import SearchLibrary, SearchLibraryArgs
 from offing.tools.tool import FoundPassage, FoundPassages, TextWindow, ToolFailedError, ToolScope
 
@@ -33,6 +33,14 @@ class OneDocument:
         return ("pools.md",)
 
 
+@dataclass(frozen=True)
+class Dated(OneDocument):
+    passage: FoundPassage
+
+    async def search(self, query: str, limit: int) -> FoundPassages:
+        return FoundPassages((self.passage,))
+
+
 SCOPE = ToolScope(UUID(int=9), RUN, "key", OneDocument())
 
 
@@ -51,6 +59,15 @@ async def test_a_search_shows_passages_and_remembers_their_spans() -> None:
     }
     assert output.spans == (SourceSpan(TEXT_ID, 0, 26),)
     assert (output.title, output.detail) == ("connection pool", "1 passage from 1 source")
+
+
+async def test_the_date_of_a_document_is_beside_its_passages_and_windows_if_it_is_known() -> None:
+    passage = FoundPassage(TEXT_ID, SOURCE, "Pools", "pools.md", "", 0, 26, TEXT[:26], 1.0, "2024-03")
+    window = TextWindow(SOURCE, TEXT_ID, "Pools", "pools.md", 0, TEXT, len(TEXT), "2024-03")
+    output = await SearchLibrary()(SearchLibraryArgs(query="pool"), replace(SCOPE, library=Dated(passage)))
+    assert output.content["passages"][0]["published"] == "2024-03"
+    assert build_window_output(window).content["published"] == "2024-03"
+    assert "published" not in build_window_output(replace(window, published="")).content
 
 
 async def test_a_search_without_matches_says_so() -> None:

@@ -38,6 +38,7 @@ async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
             description=graph.description,
             version=graph.version,
             roles=[role.name for role in graph.roles],
+            optional_roles=[role.name for role in graph.optional_roles],
             diagram=await asyncio.to_thread(render_diagram, graph),
             state_view=graph.state_view,
         )

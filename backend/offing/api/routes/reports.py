@@ -1,6 +1,7 @@
 """Routes for reports, their exports and their ratings."""
 
-from typing import Annotated, Literal
+from typing import Annotated
+from urllib.parse import quote
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
@@ -17,6 +18,9 @@ router = APIRouter(prefix="/runs/{run_id}", tags=["reports"], route_class=Strict
 
 REPORT_NOT_FOUND = describe_problems(_404="There is no such run, or it has no report yet.")
 
+TEXT_FORMATS: tuple[report_export.Format, ...] = ("bib", "ris")
+BINARY_FORMATS: tuple[report_export.Format, ...] = ("docx", "pdf")
+
 REPORT_FILE_RESPONSES: Responses = {
     200: {
         "description": "The report with its evidence as a file.",
@@ -24,6 +28,14 @@ REPORT_FILE_RESPONSES: Responses = {
             "text/markdown": {"schema": {"type": "string"}},
             "text/html": {"schema": {"type": "string"}},
             "application/json": {"schema": {"type": "object"}},
+            **{
+                report_export.MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}}
+                for form in TEXT_FORMATS
+            },
+            **{
+                report_export.MEDIA_TYPES[form]: {"schema": {"type": "string", "format": "binary"}}
+                for form in BINARY_FORMATS
+            },
         },
     }
 }
@@ -47,13 +59,27 @@ async def export_report(
     caller: CurrentCaller,
     deps: Deps,
     run_id: UUID,
-    format: Annotated[Literal["md", "html", "json"], Query()] = "md",
+    format: Annotated[
+        report_export.Format,
+        Query(description="`md`, `html`, `json`, `docx` or `pdf`: the report. `bib` or `ris`: its cited sources."),
+    ] = "md",
     version: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> Response:
-    """Export the report with its evidence as Markdown, HTML or JSON."""
-    exported = await report_export.export_report(deps.database, caller.tenant_id, run_id, format, version)
-    disposition = f'attachment; filename="{exported.filename}"'
-    return Response(exported.body, media_type=exported.media_type, headers={"Content-Disposition": disposition})
+    """Export the report with its evidence as a file, or its cited sources for a reference manager."""
+    exported = await report_export.export_report(
+        deps.database, deps.report_writer, caller.tenant_id, run_id, format, version
+    )
+    return Response(
+        exported.body,
+        media_type=exported.media_type,
+        headers={"Content-Disposition": _describe_attachment(exported)},
+    )
+
+
+def _describe_attachment(exported: report_export.ReportFile) -> str:
+    """Return the header that names the file, by its title for clients that read names in all scripts."""
+    titled = quote(exported.titled_filename, safe="")
+    return f"attachment; filename=\"{exported.filename}\"; filename*=UTF-8''{titled}"
 
 
 @router.get("/ratings", responses=describe_problems(_404="There is no such run."))

@@ -19,7 +19,10 @@ from offing.api.routes.responses import (
 from offing.api.schemas import (
     BudgetIn,
     CancelIn,
+    CreationTime,
     ForkIn,
+    RunChangeIn,
+    RunDeletionOut,
     RunDetail,
     RunIn,
     RunOut,
@@ -33,10 +36,12 @@ from offing.api.strict_route import StrictRoute
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
 from offing.models.preset_table import Preset
-from offing.services import child_runs, forks, presets, run_summaries, runs
+from offing.services import child_runs, forks, presets, run_deletion, run_labels, run_lists, run_summaries, runs
+from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
-from offing.services.runs import RunRequest
-from offing.storage.run_summaries import RunFilter
+from offing.services.run_labels import LabelChange
+from offing.services.runs import RunRequest, choose_preset_engines
+from offing.storage.run_filter import RunFilter, StatusGroup
 from offing.telemetry.tracing import current_traceparent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
@@ -91,25 +96,93 @@ async def list_runs(
     caller: CurrentCaller,
     deps: Deps,
     status: Annotated[RunStatus | None, Query()] = None,
+    status_group: Annotated[
+        StatusGroup | None,
+        Query(description="active: queued, running, waiting or paused. ended: done, failed or cancelled."),
+    ] = None,
+    waiting_for_person: Annotated[
+        bool, Query(description="true: only runs with an input request that waits for a person.")
+    ] = False,
     graph: Annotated[str | None, Query(max_length=100)] = None,
     thread_id: UUID | None = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words that the question contains.")] = None,
+    tag: Annotated[str | None, Query(max_length=200)] = None,
+    pinned: bool | None = None,
+    archived: Annotated[Literal["no", "only", "any"], Query(description="Whether to list archived runs.")] = "no",
+    created_from: Annotated[CreationTime | None, Query(description="Earliest time of creation, inclusive.")] = None,
+    created_before: Annotated[CreationTime | None, Query(description="End of the time of creation, exclusive.")] = None,
+    q: Annotated[
+        str | None,
+        Query(
+            max_length=200,
+            description="Words that all occur in the question, the given title or the latest report, in any form: "
+            "connecting finds connection. The last word may be incomplete.",
+        ),
+    ] = None,
     kind: Annotated[
         Literal["interactive", "rollout"], Query(description="Runs that a person started, or rollouts.")
     ] = "interactive",
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> RunPage:
-    """List runs, newest first."""
-    run_filter = RunFilter(status, graph, thread_id, q, kind)
-    page, following = await run_summaries.list_runs(deps.database, caller.tenant_id, run_filter, cursor, limit)
-    return RunPage(items=[serializers.serialize_run_summary(run) for run in page], next=following)
+    """List runs, newest first, also with `q`. A page of a search may be shorter than `limit` and not be the last."""
+    run_filter = RunFilter(
+        status=status,
+        graph=graph,
+        thread_id=thread_id,
+        kind=kind,
+        status_group=status_group,
+        waiting_for_person=waiting_for_person,
+        tag=tag,
+        pinned=pinned,
+        archived={"no": False, "only": True, "any": None}[archived],
+        created_from=created_from,
+        created_before=created_before,
+    )
+    words = q if q and q.strip() else None  # space after the last word means that it is complete
+    listed = await run_lists.list_runs(deps.database, caller.tenant_id, run_filter, words, cursor, limit)
+    return serializers.serialize_run_list(listed)
 
 
 @router.get("/{run_id}", responses=RUN_NOT_FOUND)
 async def get_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunDetail:
     """Get a run with its current action and its step marks."""
     return await _load_detail(deps, caller, run_id)
+
+
+@router.patch(
+    "/{run_id}",
+    responses=RUN_NOT_FOUND | BODY_TOO_LARGE | describe_problems(_409="The run is a rollout or a child run."),
+)
+async def change_run(caller: CurrentCaller, deps: Deps, run_id: UUID, body: RunChangeIn) -> RunOut:
+    """Give a run a title and tags, pin it, or archive it."""
+    change = LabelChange(body.title, body.tags, body.pinned, body.archived)
+    return serializers.serialize_run_summary(
+        await run_labels.change_labels(deps.database, deps.bus, caller.tenant_id, run_id, change)
+    )
+
+
+@router.delete(
+    "/{run_id}",
+    responses=RUN_NOT_FOUND
+    | describe_problems(
+        _409="The run, a run that it started, or a fork of it is active; a later run of its thread would remain; or "
+        "it is a rollout or a child run."
+    ),
+)
+async def delete_run(
+    caller: CurrentCaller,
+    deps: Deps,
+    run_id: UUID,
+    later_runs: Annotated[
+        bool, Query(description="true: also delete the later runs of its thread, which build on it.")
+    ] = False,
+) -> RunDeletionOut:
+    """Delete an ended run permanently with its steps, report, ratings, files, states and the runs that it started.
+
+    Documents that it fetched, items in LangGraph's store, forks, and what training has made of it stay.
+    """
+    result = await run_deletion.delete_run(deps.database, caller.tenant_id, run_id, with_later_runs=later_runs)
+    return serializers.serialize_deletion(result)
 
 
 @router.get("/{run_id}/wait", responses=RUN_NOT_FOUND | TOO_MANY_STREAMS)
@@ -213,18 +286,21 @@ def _build_fork_request(run_id: UUID, body: ForkIn, idempotency_key: str | None)
 def _build_request(
     deps: AppDependencies, body: RunIn, idempotency_key: str | None, preset: Preset | None
 ) -> RunRequest:
-    engines, budget = operator_engines(deps, body.graph), body.budget
+    engines, budget = dict[str, EngineConfig](), body.budget
     if preset is not None:
-        roles = [role.name for role in deps.graphs[body.graph].roles] if body.graph in deps.graphs else []
-        engines |= preset.choose_engines(roles)
+        graph = deps.graphs.get(body.graph)
+        engines = choose_preset_engines(preset, graph) if graph else {}
         budget = BudgetIn.model_validate({**preset.budget, **budget.model_dump(exclude_unset=True)})
     return RunRequest(
         question=body.question,
         graph=body.graph,
         thread_id=body.thread_id,
         budget=_build_budget(budget),
-        engines=engines | body.engines,
+        engines={**engines, **body.engines},
         scope=_build_scope(body.scope),
+        named_scope=SWITCHES & body.scope.model_fields_set,
+        default_engines=operator_engines(deps, body.graph),
+        follow_up=body.follow_up and FollowUpRequest(body.follow_up.kind, body.follow_up.run_id),
         deadline=body.deadline,
         seed=body.seed,
         tool_policy=body.tool_policy,
@@ -232,6 +308,10 @@ def _build_request(
         idempotency_key=idempotency_key,
         traceparent=current_traceparent(),
     )
+
+
+SWITCHES = frozenset({"web", "code", "mcp"})
+"""Entries of a scope that a follow-up can switch off by naming them. Empty collections and sources name nothing."""
 
 
 def _build_scope(scope: ScopeIn) -> dict[str, Any]:
@@ -247,8 +327,8 @@ def _build_scope(scope: ScopeIn) -> dict[str, Any]:
 
 def operator_engines(deps: AppDependencies, graph: str) -> dict[str, EngineConfig]:
     """Return the engines that the settings of the installation name for roles of this graph."""
-    roles = {role.name for role in deps.graphs[graph].roles} if graph in deps.graphs else set[str]()
-    return {role: choice for role, choice in deps.role_engines.items() if role in roles}
+    named = deps.graphs[graph].list_askable_roles(deps.role_engines) if graph in deps.graphs else ()
+    return {role.name: deps.role_engines[role.name] for role in named if role.name in deps.role_engines}
 
 
 @router.get("/{run_id}/tree", responses=RUN_NOT_FOUND)

@@ -6,12 +6,15 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.model import EngineConfig
+from offing.core.report_changes import ChangeKind
 from offing.core.report_style import ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
 from offing.sdk import StateView
+from offing.services.run_search import MatchLocation
 
 Question = Annotated[
     str,
@@ -31,6 +34,15 @@ def _check_deadline(deadline: AwareDatetime) -> AwareDatetime:
 
 
 Deadline = Annotated[AwareDatetime, AfterValidator(_check_deadline)]
+
+
+def _check_creation_time(time: AwareDatetime) -> AwareDatetime:
+    if not datetime(2000, 1, 1, tzinfo=UTC) <= time <= MAX_DEADLINE:
+        raise ValueError("it must be between 2000 and 2200")
+    return time
+
+
+CreationTime = Annotated[AwareDatetime, AfterValidator(_check_creation_time)]
 
 
 class ApiModel(BaseModel):
@@ -82,6 +94,26 @@ class ScopeIn(ApiModel):
     )
 
 
+class FollowUpIn(ApiModel):
+    """How a run continues from the report of an earlier run."""
+
+    kind: FollowUpKind = Field(
+        default=FollowUpKind.AUTO,
+        description="question: answer from the report and its stored evidence, without new research. edit: rewrite the "
+        "report as a new version that states nothing new. research: research, and merge the findings into the report. "
+        "auto: the run decides.",
+    )
+    run_id: UUID | None = Field(
+        default=None, description="The run whose report it is about. null: the latest report of the thread."
+    )
+
+
+class FollowUpOut(ApiModel):
+    kind: FollowUpKind = Field(description="The kind that was requested. The report has the one that was chosen.")
+    run_id: UUID = Field(description="The run whose report it is about.")
+    version: int = Field(description="Version of that report.")
+
+
 class RunIn(ApiModel):
     """A question to work on.
 
@@ -91,7 +123,14 @@ class RunIn(ApiModel):
     question: Question
     graph: str = Field(default="agentflow", max_length=100, examples=["agentflow"])
     thread_id: UUID | None = Field(
-        default=None, description="An existing thread, for a follow-up question. null: a new thread."
+        default=None,
+        description="An existing thread, for a follow-up question. null: a new thread, or that of follow_up.run_id. A "
+        "follow-up keeps scope, engines and tool policy of the thread's last run where it names no others.",
+    )
+    follow_up: FollowUpIn | None = Field(
+        default=None,
+        description="How the run continues from an earlier report. null: in a thread whose last run has a report, the "
+        "run decides, as with the kind auto.",
     )
     budget: BudgetIn = BudgetIn()
     engines: dict[str, EngineConfig] = Field(
@@ -139,6 +178,13 @@ class TokenDetailsOut(ApiModel):
     )
 
 
+class RunMatchOut(ApiModel):
+    """Where a run matches a search best: the text with the most of the searched words."""
+
+    location: MatchLocation
+    excerpt: str = Field(description="The text around the first match, as one line.")
+
+
 class RunOut(ApiModel):
     """A run as shown in a list."""
 
@@ -165,7 +211,16 @@ class RunOut(ApiModel):
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
-    title: str | None = Field(default=None, description="Title of its latest report.")
+    title: str | None = Field(
+        default=None, description="The title that a person gave it, else that of its latest report. null: neither."
+    )
+    given_title: str = Field(default="", description="The title that a person gave it. Empty: none.")
+    tags: list[str] = Field(default=[], description="In the order in which a person gave them.")
+    pinned_at: datetime | None = Field(default=None, description="null: it is not pinned.")
+    archived_at: datetime | None = Field(default=None, description="null: it is not archived.")
+    match: RunMatchOut | None = Field(
+        default=None, description="Where it matches the search `q` best. null: nothing was searched."
+    )
     pending_input_requests: int = Field(default=0, description="Number of input requests that wait for a person.")
     forked_from_id: UUID | None = Field(
         default=None, description="The run that this run was forked from. null: it is not a fork."
@@ -177,6 +232,9 @@ class RunOut(ApiModel):
     )
     report_style: ReportStyle | None = Field(
         default=None, description="What is asked of the form of the report. null: nothing."
+    )
+    follow_up: FollowUpOut | None = Field(
+        default=None, description="The earlier report that the run is about. null: there is none."
     )
 
 
@@ -236,6 +294,34 @@ class Page(ApiModel):
 
 class RunPage(Page):
     items: list[RunOut]
+    unindexed_runs: int = Field(
+        default=0,
+        description="Number of runs that the search `q` may have missed, because their words are still to be indexed: "
+        "for some time after an upgrade. At most 10000 are counted.",
+    )
+
+
+class RunChangeIn(ApiModel):
+    """What to change of a run. A field that is absent or null stays unchanged."""
+
+    title: str | None = Field(
+        default=None, max_length=1000, description="At most 200 characters. Empty: the title of its report again."
+    )
+    tags: list[Annotated[str, Field(max_length=1000)]] | None = Field(
+        default=None,
+        max_length=100,
+        description="All tags that the run has afterwards: at most 20, of at most 50 characters each.",
+    )
+    pinned: bool | None = None
+    archived: bool | None = Field(default=None, description="true: lists leave the run out unless they ask for it.")
+
+
+class RunDeletionOut(ApiModel):
+    """What a deletion has deleted and kept."""
+
+    run_ids: list[UUID] = Field(description="The run, and the later runs of its thread if they were included.")
+    child_runs: int = Field(description="Number of runs that these runs had started.")
+    kept_fork_ids: list[UUID] = Field(description="Forks of the deleted runs. They stay with the steps they copied.")
 
 
 class StepOut(ApiModel):
@@ -320,6 +406,18 @@ class CitedSourceOut(ApiModel):
     citations: list[int] = Field(description="Numbers of its citations.")
 
 
+Verdict = Literal["supported", "partly", "contradicted", "not_found"]
+
+
+class JudgmentOut(ApiModel):
+    """What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage."""
+
+    verdict: Verdict
+    reason: str
+    passage: int | None = Field(description="Number of the citation whose passage was judged.")
+    contradiction: int | None = Field(description="Number of the citation with the words that contradict.")
+
+
 class SentenceOut(ApiModel):
     id: str
     text: str
@@ -332,9 +430,12 @@ class SentenceOut(ApiModel):
     unsupported_values: list[str] = Field(
         description="Numbers, dates and names of the sentence that are in none of its quotes and in no calculation."
     )
-    verdict: Literal["supported", "partly", "contradicted", "not_found"] | None = Field(
-        description="Whether the cited passages support the sentence. Null: it cites nothing."
+    verdict: Verdict | None = Field(
+        description="Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. "
+        "Null: it cites nothing."
     )
+    rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
+    judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
@@ -345,6 +446,65 @@ class RevisionOut(ApiModel):
     problems_before: int = Field(description="Sentences of the first draft that would be marked.")
     problems_after: int = Field(description="The same for the draft that became the report.")
     skipped: str = Field(description="Why the corrections were not made or not used. Empty: they were used.")
+
+
+class SentenceChangeOut(ApiModel):
+    kind: ChangeKind
+    text: str = Field(description="Text in the new version. Of a removed sentence: in the version before.")
+    before: str = Field(
+        description="Text of a changed sentence in the version before. If it equals text, only its sources differ."
+    )
+
+
+class SectionChangeOut(ApiModel):
+    kind: ChangeKind
+    heading: str = Field(description="Heading in the new version. Of a removed section: in the version before.")
+    before: str = Field(description="Heading in the version before, if it was different. Empty: it is the same.")
+    sentences: list[SentenceChangeOut] = Field(description="Its sentences that are not the same.")
+
+
+class ReportChangesOut(ApiModel):
+    """Differences from the version before, found by comparison."""
+
+    answer: list[SentenceChangeOut] = Field(description="Change of the short answer. Empty: it is the same.")
+    sections: list[SectionChangeOut] = Field(description="Sections that are not the same.")
+    kept_sections: int = Field(description="Number of sections that are the same.")
+    title_before: str = Field(description="Title of the version before, if it was different. Empty: it is the same.")
+
+
+class FollowUpOutcomeOut(ApiModel):
+    """What a report has to do with the earlier report that it follows."""
+
+    kind: FollowUpKind = Field(description="The kind that was chosen, never auto.")
+    chosen_by: KindChooser
+    run_id: UUID = Field(description="The run of the earlier report.")
+    version: int = Field(description="Version of the earlier report.")
+    changes: ReportChangesOut | None = Field(description="null: the report answers a question and replaces nothing.")
+    deleted_sources: list[str] = Field(
+        description="Titles of documents that the earlier report cites and that were deleted since."
+    )
+    unchanged_because: str = Field(
+        description="Why the earlier report could not be changed as requested. Empty: it could."
+    )
+
+
+class ClaimCheckOut(ApiModel):
+    """How the checker judged the sentences that cite something."""
+
+    claims: int = Field(description="Sentences that it was to judge.")
+    judgments: int = Field(description="Sentences that it judged.")
+    checked_by: str = Field(description="Model of the checker. Empty: it gave no answer.")
+    groups: int = Field(description="Calls. Conflicts are looked for among the passages of one call.")
+    failure: str = Field(description="Why it did not judge all of them. Empty: it did.")
+    unverified: int = Field(description="Contradictions and conflicts in words that no passage contains; not listed.")
+
+
+class ConflictOut(ApiModel):
+    """Passages of two sources that disagree on the same matter."""
+
+    matter: str = Field(description="What they disagree about, in words of the checker. Empty: rules found it.")
+    found_by: Literal["checker", "rules"]
+    citations: list[int] = Field(description="Numbers of the two citations whose quotes disagree.")
 
 
 class SectionOut(ApiModel):
@@ -366,6 +526,15 @@ class ReportOut(ApiModel):
     author: str
     revision: RevisionOut | None = Field(
         description="The draft went back to its writer because of sentences without support. Null: it did not."
+    )
+    follow_up: FollowUpOutcomeOut | None = Field(
+        default=None, description="The earlier report that this one follows, with the changes. null: it follows none."
+    )
+    check: ClaimCheckOut | None = Field(description="The work of the checker. Null: the run has none.")
+    judged_by: str = Field(description="Who gave the verdicts, in words. Empty: no sentence cites anything.")
+    conflicts: list[ConflictOut] = Field(description="Where quotes of different sources disagree.")
+    conflict_search: str = Field(
+        description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
     created_at: datetime
 
@@ -487,6 +656,9 @@ class GraphOut(ApiModel):
     description: str
     version: str
     roles: list[str]
+    optional_roles: list[str] = Field(
+        description="Roles that are asked only if the engines of a run name them. `all` leaves them out."
+    )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."

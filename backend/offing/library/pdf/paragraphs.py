@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from offing.library.page_starts import PageStarts
 from offing.library.pdf.aligned_tables import CAPTION
 from offing.library.pdf.geometry import Element, Line, Table
 from offing.library.pdf.page_reader import HYPHENS
@@ -43,6 +44,8 @@ class Block:
     text: str
     kind: str = "text"
     """`text`, `own` for a line that starts a paragraph, `heading`, `note`, `caption`, `cells`, `table` or `image`."""
+    page_starts: PageStarts = ()
+    """Empty means that its pages are unknown."""
 
 
 def remove_headers_and_footers(pages: Sequence[list[Element]]) -> list[list[Element]]:
@@ -80,8 +83,11 @@ def _line_shape(text: str) -> str:
     return " ".join(_DIGITS.sub("#", text).split()).strip(" -\u2013|")
 
 
-def join_page(elements: Sequence[Element]) -> list[Block]:
-    """Return the blocks of a page. A line that fills its column continues in the next line."""
+def join_page(elements: Sequence[Element], page: int = 0) -> list[Block]:
+    """Return the blocks of a page. A line that fills its column continues in the next line.
+
+    `page` is the number of the page, from 1. 0 means that it is unknown.
+    """
     body, leading = _measure_type(elements)
     parts, goes_on = list[tuple[list[str], str]](), False
     spans = [(e.x0, e.x1) if isinstance(e, Line) else _NO_SPAN for e in elements]
@@ -106,7 +112,8 @@ def join_page(elements: Sequence[Element]) -> list[Block]:
             parts.append(([f"## {element.text}" if kind == "heading" else element.text], kind))
         goes_on = kind not in ("heading", "cells")
         last = element
-    return [Block(join_broken(texts), kind) for texts, kind in parts]
+    starts = ((0, page),) if page else ()
+    return [Block(join_broken(texts)[0], kind, starts) for texts, kind in parts]
 
 
 def _measure_type(elements: Sequence[Element]) -> tuple[float, float]:
@@ -155,18 +162,22 @@ def _fills_column(line: Line, near: Sequence[tuple[float, float]]) -> bool:
     return line.x1 - x0 > share * (right - x0)
 
 
-def join_broken(texts: Iterable[str]) -> str:
-    """Return texts that follow one another as one text, with words joined that are broken between them."""
-    parts, end = list[str](), ""
+def join_broken(texts: Iterable[str]) -> tuple[str, list[int]]:
+    """Return texts that follow one another as one text, with words joined that are broken between them.
+
+    With it come the positions where each of the texts begins.
+    """
+    parts, starts, length, end = list[str](), list[int](), 0, ""
     for text in texts:
         if end and (end[-1] in HYPHENS or (end[-1] == "-" and end[:-1].islower() and text[:1].islower())):
-            parts[-1], end = parts[-1][:-1], end[:-1]
+            parts[-1], end, length = parts[-1][:-1], end[:-1], length - 1
         elif end:
             parts.append(" ")
-            end += " "
+            end, length = end + " ", length + 1
+        starts.append(length)
         parts.append(text)
-        end = (end + text)[-2:]
-    return "".join(parts)
+        end, length = (end + text)[-2:], length + len(text)
+    return "".join(parts), starts
 
 
 def join_sentences(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -174,15 +185,21 @@ def join_sentences(blocks: Sequence[Block]) -> Iterator[Block]:
     at = 0
     while at < len(blocks):
         block = blocks[at]
-        texts, skipped = [block.text], list[Block]()
+        parts, skipped = [block], list[Block]()
         can_go_on = block.kind in ("text", "own") and len(block.text) > MAX_WHOLE_CHARS
         while can_go_on and (end := _find_rest(blocks, at)):
             skipped.extend(blocks[at + 1 : end])
-            texts.append(blocks[end].text)
+            parts.append(blocks[end])
             at = end
-        yield block if len(texts) == 1 else Block(join_broken(texts), block.kind)
+        yield block if len(parts) == 1 else _join_blocks(parts)
         yield from skipped
         at += 1
+
+
+def _join_blocks(blocks: Sequence[Block]) -> Block:
+    text, starts = join_broken(block.text for block in blocks)
+    pages = tuple((start + at, page) for start, one in zip(starts, blocks, strict=True) for at, page in one.page_starts)
+    return Block(text, blocks[0].kind, pages)
 
 
 def _find_rest(blocks: Sequence[Block], at: int) -> int | None:

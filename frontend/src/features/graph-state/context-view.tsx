@@ -1,8 +1,10 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { RunDetail } from "@/shared/api/runs";
 import { type StepWithPayload, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
-import { pluralize } from "@/shared/format/numbers";
 import { Loaded } from "@/shared/ui/loaded";
 import { type ContextRecord, lastTurn, recordsAfterTurn } from "./context-records";
 
@@ -17,13 +19,19 @@ interface ContextViewProps {
 export function ContextView({ run, last, active, onPick }: ContextViewProps) {
   const steps = useQuery(stepsWithPayloadQuery(run.id, ["role_call", "tool_result", "memory"], last, active));
   return (
-    <section className="graph-state" aria-label="Context">
-      <h2 className="label">Context</h2>
+    <section className="graph-state" aria-label={t`Context`}>
+      <h2 className="label">
+        <Trans>Context</Trans>
+      </h2>
       <Loaded
         query={steps}
-        label="the context"
+        label={t`the context`}
         empty={(loaded) =>
-          lastTurn(loaded) === 0 ? <p className="quiet">The first record appears after the first turn.</p> : null
+          lastTurn(loaded) === 0 ? (
+            <p className="quiet">
+              <Trans>The first record appears after the first turn.</Trans>
+            </p>
+          ) : null
         }
       >
         {(loaded) => <Records steps={loaded} onPick={onPick} />}
@@ -43,7 +51,9 @@ function Records({ steps, onPick }: { steps: readonly StepWithPayload[]; onPick(
     <>
       <div className="graph-state-head">
         <label>
-          After turn <b className="num">{turn}</b>
+          <Trans>
+            After turn <b className="num">{turn}</b>
+          </Trans>
           <input
             type="range"
             min={1}
@@ -53,7 +63,9 @@ function Records({ steps, onPick }: { steps: readonly StepWithPayload[]; onPick(
           />
         </label>
         <span className="quiet num">
-          {pluralize(live, "record")} in the context, {records.length - live} removed
+          <Trans>
+            <Plural value={live} one="# record" other="# records" /> in the context, {records.length - live} removed
+          </Trans>
         </span>
       </div>
       <ol className="graph-state-list">
@@ -62,9 +74,19 @@ function Records({ steps, onPick }: { steps: readonly StepWithPayload[]; onPick(
             <button type="button" onClick={() => onPick(record.seq)}>
               <span className="mono context-id">{record.id}</span>
               <span className="context-body">
-                <span className="context-action">{record.action}</span>
-                {record.observation && <span className="quiet">{record.observation}</span>}
-                {record.note && <span className="context-note">{record.note}</span>}
+                <span dir="auto" className="context-action">
+                  {record.action}
+                </span>
+                {record.observation && (
+                  <span dir="auto" className="quiet">
+                    {record.observation}
+                  </span>
+                )}
+                {record.note && (
+                  <span dir="auto" className="context-note">
+                    {record.note}
+                  </span>
+                )}
               </span>
               <RecordStatusTag record={record} />
             </button>
@@ -75,11 +97,25 @@ function Records({ steps, onPick }: { steps: readonly StepWithPayload[]; onPick(
   );
 }
 
+const STATUS_NAMES: Record<ContextRecord["status"], MessageDescriptor> = {
+  live: msg`in the context`,
+  pruned: msg`pruned`,
+  discarded: msg`discarded`,
+  summarized: msg`summarized`,
+};
+
 function RecordStatusTag({ record }: { record: ContextRecord }) {
-  if (record.status === "live") return <span className="context-status live">in the context</span>;
+  if (record.status === "live")
+    return (
+      <span className="context-status live">
+        <Trans>in the context</Trans>
+      </span>
+    );
   return (
     <span className="context-status num">
-      {record.status} in turn {record.removedInTurn}
+      <Trans>
+        {i18n._(STATUS_NAMES[record.status])} in turn {record.removedInTurn}
+      </Trans>
     </span>
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import type { RunDetail } from "@/shared/api/runs";
 import { stepsWithPayloadQuery } from "@/shared/api/step-payloads";
@@ -14,12 +16,20 @@ interface MemoryViewProps {
 export function MemoryView({ run, last, active, onPick }: MemoryViewProps) {
   const steps = useQuery(stepsWithPayloadQuery(run.id, ["memory"], last, active));
   return (
-    <section className="graph-state" aria-label="Memory records">
-      <h2 className="label">Memory records</h2>
+    <section className="graph-state" aria-label={t`Memory records`}>
+      <h2 className="label">
+        <Trans>Memory records</Trans>
+      </h2>
       <Loaded
         query={steps}
-        label="the memory records"
-        empty={(records) => (records.length === 0 ? <p className="quiet">Memory records appear here.</p> : null)}
+        label={t`the memory records`}
+        empty={(records) =>
+          records.length === 0 ? (
+            <p className="quiet">
+              <Trans>Memory records appear here.</Trans>
+            </p>
+          ) : null
+        }
       >
         {(records) => (
           <ol className="graph-state-list">
@@ -28,8 +38,12 @@ export function MemoryView({ run, last, active, onPick }: MemoryViewProps) {
                 <button type="button" onClick={() => onPick(step.seq)}>
                   <span className="mono context-id">{step.turn}</span>
                   <span className="context-body">
-                    <span className="context-action">{String(step.payload.sub_goal ?? step.title)}</span>
-                    <span className="context-note">{String(step.payload.finding ?? step.detail)}</span>
+                    <span dir="auto" className="context-action">
+                      {String(step.payload.sub_goal ?? step.title)}
+                    </span>
+                    <span dir="auto" className="context-note">
+                      {String(step.payload.finding ?? step.detail)}
+                    </span>
                   </span>
                   <span className="context-status mono">{String(step.payload.tool ?? "")}</span>
                 </button>

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { diffWordsWithSpace } from "diff";
 import { useMemo, useState } from "react";
@@ -18,13 +20,19 @@ const MAX_DIFF_CHARS = 60_000;
 export function ReportVersions({ run, active, onPick }: ReportVersionsProps) {
   const versions = useQuery(reportVersionsQuery(run.id, active));
   return (
-    <section className="graph-state" aria-label="Report versions">
-      <h2 className="label">Report versions</h2>
+    <section className="graph-state" aria-label={t`Report versions`}>
+      <h2 className="label">
+        <Trans>Report versions</Trans>
+      </h2>
       <Loaded
         query={versions}
-        label="the versions"
+        label={t`the versions`}
         empty={(seqs) =>
-          seqs.length === 0 ? <p className="quiet">The first version appears after the first turn.</p> : null
+          seqs.length === 0 ? (
+            <p className="quiet">
+              <Trans>The first version appears after the first turn.</Trans>
+            </p>
+          ) : null
         }
       >
         {(seqs) => <Versions run={run} seqs={seqs} onPick={onPick} />}
@@ -51,7 +59,9 @@ function Versions({ run, seqs, onPick }: VersionsProps) {
     <>
       <div className="graph-state-head">
         <label>
-          Version <b className="num">{at}</b> of <span className="num">{count}</span>
+          <Trans>
+            Version <b className="num">{at}</b> of <span className="num">{count}</span>
+          </Trans>
           <input
             type="range"
             min={1}
@@ -62,10 +72,10 @@ function Versions({ run, seqs, onPick }: VersionsProps) {
         </label>
         <label className="graph-state-check">
           <input type="checkbox" checked={showsChanges} onChange={(event) => setShowsChanges(event.target.checked)} />
-          Show changes
+          <Trans>Show changes</Trans>
         </label>
         <button type="button" className="btn small" onClick={() => onPick(seq)}>
-          Go to step
+          <Trans>Go to step</Trans>
         </button>
       </div>
       <Version runId={run.id} seq={seq} previousSeq={showsChanges ? previousSeq : 0} />
@@ -77,7 +87,7 @@ function Version({ runId, seq, previousSeq }: { runId: string; seq: number; prev
   const current = useQuery(stepQuery(runId, seq));
   const previous = useQuery({ ...stepQuery(runId, previousSeq), enabled: previousSeq > 0 });
   return (
-    <Loaded query={combineQueries({ now: current, was: previousSeq > 0 ? previous : current })} label="the version">
+    <Loaded query={combineQueries({ now: current, was: previousSeq > 0 ? previous : current })} label={t`the version`}>
       {(both) => <VersionText text={reportText(both.now)} old={previousSeq > 0 ? reportText(both.was) : ""} />}
     </Loaded>
   );
@@ -94,7 +104,7 @@ function VersionText({ text, old }: { text: string; old: string }) {
     [old, text],
   );
   return (
-    <div className="version">
+    <div dir="auto" className="version">
       {parts.map((part, nth) => (
         // Parts of one diff never change their order.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above

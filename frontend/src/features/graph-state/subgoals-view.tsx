@@ -1,7 +1,8 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import type { RunDetail } from "@/shared/api/runs";
 import { stepsWithPayloadQuery } from "@/shared/api/step-payloads";
-import { pluralize } from "@/shared/format/numbers";
 import { Loaded } from "@/shared/ui/loaded";
 import { buildBands, type SubgoalBand } from "./subgoal-bands";
 
@@ -16,14 +17,18 @@ interface SubgoalsViewProps {
 export function SubgoalsView({ run, last, active, onPick }: SubgoalsViewProps) {
   const steps = useQuery(stepsWithPayloadQuery(run.id, ["memory"], last, active));
   return (
-    <section className="graph-state" aria-label="Subgoals">
-      <h2 className="label">Subgoals</h2>
+    <section className="graph-state" aria-label={t`Subgoals`}>
+      <h2 className="label">
+        <Trans>Subgoals</Trans>
+      </h2>
       <Loaded
         query={steps}
-        label="the subgoals"
+        label={t`the subgoals`}
         empty={(loaded) =>
           buildBands(loaded).length === 0 ? (
-            <p className="quiet">The first subgoal appears after the first turn.</p>
+            <p className="quiet">
+              <Trans>The first subgoal appears after the first turn.</Trans>
+            </p>
           ) : null
         }
       >
@@ -44,9 +49,9 @@ function Bands({ bands, onPick }: { bands: readonly SubgoalBand[]; onPick(seq: n
       <ol className="graph-state-list">
         {bands.map((band) => (
           <li key={band.number} className="band">
-            <h3>
-              <span className="mono quiet">{band.number}</span> {band.subgoal || "No subgoal"}
-              <span className="num quiet"> {pluralize(band.turns.length, "turn")}</span>
+            <h3 dir="auto">
+              <span className="mono quiet">{band.number}</span> {band.subgoal || t`No subgoal`}
+              <span className="num quiet"> {plural(band.turns.length, { one: "# turn", other: "# turns" })}</span>
             </h3>
             <ol>
               {band.turns.map((turn) => (
@@ -54,9 +59,14 @@ function Bands({ bands, onPick }: { bands: readonly SubgoalBand[]; onPick(seq: n
                   <button type="button" onClick={() => onPick(turn.seq)}>
                     <span className="num quiet">{turn.turn}</span>
                     <span className="mono">{turn.tool}</span>
-                    <span className={turn.ok ? "band-finding" : "band-finding failed"}>
+                    <span dir="auto" className={turn.ok ? "band-finding" : "band-finding failed"}>
                       {turn.finding}
-                      {turn.drifted && <em> (kept its subgoal but wrote a different one)</em>}
+                      {turn.drifted && (
+                        <em>
+                          {" "}
+                          <Trans>(kept its subgoal but wrote a different one)</Trans>
+                        </em>
+                      )}
                     </span>
                   </button>
                 </li>

@@ -1,7 +1,9 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { Engine, Graph } from "@/shared/api/installation";
+import { useDismissable } from "@/shared/ui/dismissable";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
-import { usePopover } from "@/shared/ui/popover";
 import { listEngineOptions, type QuestionDraft } from "./request";
 
 type BudgetSettings = Pick<QuestionDraft, "usd" | "minutes" | "graph" | "engine">;
@@ -16,7 +18,7 @@ interface BudgetFieldProps {
 /** Cost and time limits, graph and engine. Every field has its position before its list is loaded. */
 export function BudgetField({ settings, graphs, engines, onChange }: BudgetFieldProps) {
   const [open, setOpen] = useState(false);
-  const { box, onKeyDown } = usePopover<HTMLDivElement>(open, () => setOpen(false));
+  const { box, onKeyDown } = useDismissable<HTMLDivElement>(open, () => setOpen(false));
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: it only closes on the Escape of the fields inside
     <div className="budget" ref={box} onKeyDown={onKeyDown}>
@@ -27,49 +29,49 @@ export function BudgetField({ settings, graphs, engines, onChange }: BudgetField
         aria-controls="budget-panel"
         onClick={() => setOpen(!open)}
       >
-        Budget and engine
+        <Trans>Budget and engine</Trans>
       </button>
       {open && (
         <div id="budget-panel" className="budget-panel">
           <label>
-            Maximum cost, $
+            <Trans>Maximum cost, $</Trans>
             <input
               className="field num"
               inputMode="decimal"
               value={settings.usd}
-              placeholder="no limit"
+              placeholder={t`no limit`}
               onChange={(event) => onChange({ usd: event.target.value })}
             />
           </label>
           <label>
-            Maximum time, minutes
+            <Trans>Maximum time, minutes</Trans>
             <input
               className="field num"
               inputMode="decimal"
               value={settings.minutes}
-              placeholder="no limit"
+              placeholder={t`no limit`}
               onChange={(event) => onChange({ minutes: event.target.value })}
             />
           </label>
           <label htmlFor="budget-graph">
-            Graph
+            <Trans>Graph</Trans>
             <GraphSelect graphs={graphs.data} selected={settings.graph} onSelect={(graph) => onChange({ graph })} />
           </label>
           <label>
-            Engine
+            <Trans>Engine</Trans>
             <input
               className="field"
               list="engine-options"
               autoComplete="off"
               spellCheck={false}
               value={settings.engine}
-              placeholder="default of this installation"
+              placeholder={t`default of this installation`}
               onChange={(event) => onChange({ engine: event.target.value })}
             />
           </label>
           <Failure query={graphs} />
           <div className="budget-notes">
-            <Loaded query={engines} label="the engines">
+            <Loaded query={engines} label={t`the engines`}>
               {(loaded) => <EngineNotes engines={loaded} />}
             </Loaded>
           </div>
@@ -100,7 +102,7 @@ function GraphSelect({ graphs, selected, onSelect }: GraphSelectProps) {
       {!isOffered && (
         <option value={selected}>
           {selected}
-          {graphs && " (not available)"}
+          {graphs && t` (not available)`}
         </option>
       )}
       {graphs?.map((graph) => (
@@ -130,7 +132,9 @@ function EngineNotes({ engines }: { engines: readonly Engine[] }) {
       ))}
       {unavailable.length > 0 && (
         <details>
-          <summary>{unavailable.length} more can be set up</summary>
+          <summary>
+            <Trans>{unavailable.length} more can be set up</Trans>
+          </summary>
           {unavailable.map((engine) => (
             <p key={engine.name}>
               <b>{engine.name}</b>: {engine.note}

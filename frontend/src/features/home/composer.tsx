@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
@@ -61,7 +63,7 @@ export function Composer({ onRunCreated }: ComposerProps) {
 
   const submit = () => {
     const draft = { ...settings, ...attached, question };
-    const error = busy ? "Wait until the documents are processed." : validateDraft(draft);
+    const error = busy ? t`Wait until the documents are processed.` : validateDraft(draft);
     setValidationError(error);
     if (!error) submission.mutate(draft);
   };
@@ -79,7 +81,7 @@ export function Composer({ onRunCreated }: ComposerProps) {
   return (
     <form
       className={isDragOver ? "composer drag-over" : "composer"}
-      aria-label="New question"
+      aria-label={t`New question`}
       onSubmit={(event) => {
         event.preventDefault();
         submit();
@@ -92,14 +94,15 @@ export function Composer({ onRunCreated }: ComposerProps) {
       onDrop={handleDrop}
     >
       <label className="visually-hidden" htmlFor="question">
-        Question
+        <Trans>Question</Trans>
       </label>
       <textarea
+        dir="auto"
         id="question"
         className="composer-question"
         rows={3}
         value={question}
-        placeholder="Ask a question that takes research"
+        placeholder={t`Ask a question that takes research`}
         aria-invalid={validationError !== null}
         aria-describedby="composer-error"
         onChange={(event) => setQuestion(event.target.value)}
@@ -124,7 +127,7 @@ export function Composer({ onRunCreated }: ComposerProps) {
         <TurnBudgetField turns={settings.turns} onChange={(turns) => change({ turns })} />
         <BudgetField settings={settings} graphs={graphs} engines={engines} onChange={change} />
         <button type="submit" className="btn primary" disabled={submission.isPending}>
-          {submission.isPending ? "Asking…" : "Ask"}
+          {submission.isPending ? t`Asking…` : t`Ask`}
         </button>
       </div>
       <p id="composer-error" className="composer-error" role="alert">
@@ -144,7 +147,7 @@ function useSubmitQuestion(onRunCreated: (run: Run) => void) {
   return useCreateRun(async (draft: QuestionDraft) => {
     const graphs = draft.engine.trim() ? await client.ensureQueryData(graphsQuery) : [];
     const error = validateEngine(draft, graphs);
-    if (error) throw new ProblemError(422, "The run was not created", error, "Engine");
+    if (error) throw new ProblemError(422, t`The run was not created`, error, t`Engine`);
     return buildRunRequest(draft, graphs);
   }, onRunCreated);
 }

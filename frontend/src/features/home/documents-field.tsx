@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useRef } from "react";
 import { collectionLabel } from "@/shared/api/library";
 import { combineQueries, Failure, type Loadable } from "@/shared/ui/loaded";
@@ -33,27 +35,32 @@ export function DocumentsField(props: DocumentsFieldProps) {
   const { collections, selected, attached, web, code, servers, mcp, onSelect, onWeb, onCode, onMcp, onPick } = props;
   return (
     <fieldset className="documents">
-      <legend className="visually-hidden">Scope</legend>
+      <legend className="visually-hidden">
+        <Trans>Scope</Trans>
+      </legend>
       {attached !== null ? (
-        <span className="documents-note">{attached}</span>
+        <span dir="auto" className="documents-note">
+          {attached}
+        </span>
       ) : (
         <Chip isOn={selected.length === 0} onPress={() => onSelect([])}>
-          All documents <span className="num documents-total">{collections.data && totalCount(collections.data)}</span>
+          <Trans>All documents</Trans>{" "}
+          <span className="num documents-total">{collections.data && totalCount(collections.data)}</span>
         </Chip>
       )}
       <Chip
         isOn={web}
-        title="Allow the run to search the web and read public pages. Search queries leave this machine."
+        title={t`Allow the run to search the web and read public pages. Search queries leave this machine.`}
         onPress={() => onWeb(!web)}
       >
-        The web
+        <Trans>The web</Trans>
       </Chip>
       <Chip
         isOn={code}
-        title="Allow the run to execute Python in a sandbox. The code can access only the inputs passed to it."
+        title={t`Allow the run to execute Python in a sandbox. The code can access only the inputs passed to it.`}
         onPress={() => onCode(!code)}
       >
-        Code
+        <Trans>Code</Trans>
       </Chip>
       {attached === null &&
         withSelected(collections.data, selected).map(({ name, count }) => (
@@ -63,23 +70,25 @@ export function DocumentsField(props: DocumentsFieldProps) {
             title={name}
             onPress={() => onSelect(toggleName(selected, name))}
           >
-            {collectionLabel(name)} <span className="num">{count}</span>
+            <bdi>{collectionLabel(name)}</bdi> <span className="num">{count}</span>
           </Chip>
         ))}
       {withSelected(servers.data, mcp).map(({ name }) => (
         <Chip
           key={name}
           isOn={mcp.includes(name)}
-          title={`Allow the run to use the tools of ${name}, an MCP server that the operator allows. Tool arguments are sent to it.`}
+          title={t`Allow the run to use the tools of ${name}, an MCP server that the operator allows. Tool arguments are sent to it.`}
           onPress={() => onMcp(toggleName(mcp, name))}
         >
           {name}
         </Chip>
       ))}
       <span className="documents-add">
-        <PickButton text="Add files" onPick={onPick} />
-        <PickButton text="Add a folder" folder onPick={onPick} />
-        <span className="quiet documents-hint">or drop them here</span>
+        <PickButton text={t`Add files`} onPick={onPick} />
+        <PickButton text={t`Add a folder`} folder onPick={onPick} />
+        <span className="quiet documents-hint">
+          <Trans>or drop them here</Trans>
+        </span>
       </span>
       <Failure query={combineQueries({ collections, servers })} />
     </fieldset>

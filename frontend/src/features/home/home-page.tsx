@@ -1,26 +1,54 @@
-import { useState } from "react";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
+import { useEffect, useRef, useState } from "react";
 import type { Run } from "@/shared/api/runs";
-import { storeDraft } from "@/shared/ui/drafts";
+import { readDraft, storeDraft } from "@/shared/ui/drafts";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Composer } from "./composer";
-import { RecentRuns } from "./recent-runs";
 import "./home-page.css";
 
-export function HomePage({ onRunCreated }: { onRunCreated(run: Run): void }) {
-  // The composer keeps its draft itself. A new key makes it read the example that was stored.
-  const [exampleKey, setExampleKey] = useState(0);
+// Below the form, which is shown first.
+const RecentRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).RecentRuns);
+
+interface HomePageProps {
+  /** A question to put into the form. `null` means that the form keeps its draft. */
+  ask: string | null;
+  /** Called when the question is in the form. `replaced` is the draft that it replaced, empty if there was none. */
+  onAskFilled(replaced: string): void;
+  /** Text that the listed questions contain. */
+  search: string;
+  onSearch(text: string): void;
+  onRunCreated(run: Run): void;
+}
+
+export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: HomePageProps) {
+  // The composer keeps its draft itself. A new key makes it read the question that was stored.
+  const [draftKey, setDraftKey] = useState(0);
   const focus = () => document.getElementById("question")?.focus();
-  useHotkeys([{ keys: "n", description: "New question", run: focus }]);
-  const fillExample = (question: string) => {
+  useHotkeys([{ keys: "n", description: t`New question`, run: focus }]);
+  const fill = (question: string) => {
     storeDraft("question", question);
-    setExampleKey(exampleKey + 1);
+    setDraftKey((before) => before + 1);
     requestAnimationFrame(focus);
   };
+  const latest = useRef({ fill, onAskFilled });
+  useEffect(() => {
+    latest.current = { fill, onAskFilled };
+  });
+  useEffect(() => {
+    if (ask === null) return;
+    const replaced = readDraft("question", "");
+    latest.current.fill(ask);
+    latest.current.onAskFilled(replaced === ask ? "" : replaced);
+  }, [ask]);
   return (
     <main className="home">
-      <h1>What do you want to find out?</h1>
-      <Composer key={exampleKey} onRunCreated={onRunCreated} />
-      <RecentRuns onExample={fillExample} />
+      <h1>
+        <Trans>What do you want to find out?</Trans>
+      </h1>
+      <Composer key={draftKey} onRunCreated={onRunCreated} />
+      <RecentRuns search={search} onSearch={onSearch} onExample={fill} />
     </main>
   );
 }

@@ -1,8 +1,11 @@
+import { i18n } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { hasEnded, type Run, type RunDetail, runQuery, runsQuery } from "@/shared/api/runs";
-import { formatAgo, formatCount, formatMs, formatUsd, pluralize } from "@/shared/format/numbers";
+import { formatAgo, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
@@ -12,37 +15,46 @@ import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
+  /** Text that the listed questions contain. Empty lists all runs. */
+  search: string;
+  onSearch(text: string): void;
   onExample(question: string): void;
 }
 
-const EXAMPLE = "Which of these papers report a result on more than one benchmark, and what were the results?";
+const EXAMPLE = msg`Which of these papers report a result on more than one benchmark, and what were the results?`;
 
-export function RecentRuns({ onExample }: RecentRunsProps) {
-  const [search, setSearch] = useState("");
+export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
   const runs = useInfiniteQuery(runsQuery(debouncedSearch));
-  useHotkeys([{ keys: "/", description: "Search runs", run: () => document.getElementById("run-search")?.focus() }]);
+  useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
 
   if (!debouncedSearch && runs.data?.pages[0]?.items.length === 0) return <GettingStarted onExample={onExample} />;
   return (
-    <section className="recent" aria-label="Runs">
+    <section className="recent" aria-label={t`Runs`}>
       <div className="recent-head">
-        <h2 className="label">Runs</h2>
+        <h2 className="label">
+          <Trans>Runs</Trans>
+        </h2>
         <input
+          dir="auto"
           id="run-search"
           type="search"
           className="field"
-          aria-label="Search runs"
-          placeholder="Search questions"
+          aria-label={t`Search runs`}
+          placeholder={t`Search questions`}
           value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          onChange={(event) => onSearch(event.target.value)}
         />
       </div>
       <Loaded
         query={runs}
-        label="the runs"
+        label={t`the runs`}
         empty={({ pages }) =>
-          pages[0]?.items.length === 0 ? <p className="quiet">No question contains “{debouncedSearch}”.</p> : null
+          pages[0]?.items.length === 0 ? (
+            <p className="quiet">
+              <Trans>No question contains “{debouncedSearch}”.</Trans>
+            </p>
+          ) : null
         }
       >
         {({ pages }) => (
@@ -55,7 +67,7 @@ export function RecentRuns({ onExample }: RecentRunsProps) {
           </ul>
         )}
       </Loaded>
-      <LoadMore query={runs} text="Earlier runs" />
+      <LoadMore query={runs} text={t`Earlier runs`} />
     </section>
   );
 }
@@ -69,22 +81,32 @@ function RunRow({ run }: { run: Run }) {
   return (
     <li ref={setElement}>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
-        <span className="run-row-question">{run.question}</span>
+        <span dir="auto" className="run-row-question">
+          {run.question}
+        </span>
         <span className={`pill ${tone}`}>
           <i />
           {label}
         </span>
         <span className="run-row-line">
           {detail.data && <RunMinimap run={detail.data} />}
-          {detail.error && !detail.data && <span className="quiet">steps could not be loaded</span>}
+          {detail.error && !detail.data && (
+            <span className="quiet">
+              <Trans>steps could not be loaded</Trans>
+            </span>
+          )}
         </span>
         <span className="run-row-facts num">
           <span>{formatAgo(run.created_at, now)}</span>
-          <span>{pluralize(run.usage.turns, "turn")}</span>
-          <span>{pluralize(run.last_seq, "step")}</span>
+          <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>
+          <span>{plural(run.last_seq, { one: "# step", other: "# steps" })}</span>
           {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}
           {run.usage.cost_usd > 0 && <span>{formatUsd(run.usage.cost_usd)}</span>}
-          {run.usage.tokens > 0 && <span>{formatCount(run.usage.tokens)} tokens</span>}
+          {run.usage.tokens > 0 && (
+            <span>
+              <Trans>{formatCount(run.usage.tokens)} tokens</Trans>
+            </span>
+          )}
         </span>
       </Link>
     </li>
@@ -100,31 +122,41 @@ function RunMinimap({ run }: { run: RunDetail }) {
   );
 }
 
-function GettingStarted({ onExample }: RecentRunsProps) {
+function GettingStarted({ onExample }: Pick<RecentRunsProps, "onExample">) {
   return (
-    <section className="recent first" aria-label="Getting started">
-      <h2 className="label">How it works</h2>
+    <section className="recent first" aria-label={t`Getting started`}>
+      <h2 className="label">
+        <Trans>How it works</Trans>
+      </h2>
       <ol>
         <li>
-          <b>Drop a folder of documents on the form above.</b> Supported formats are PDF, HTML, Markdown, plain text and
-          Word. The documents stay on this machine.
+          <Trans>
+            <b>Drop a folder of documents on the form above.</b> Supported formats are PDF, HTML, Markdown, plain text
+            and Word. The documents stay on this machine.
+          </Trans>
         </li>
         <li>
-          <b>Ask a question that takes research.</b> For example:{" "}
-          <button type="button" className="linkish" onClick={() => onExample(EXAMPLE)}>
-            {EXAMPLE}
+          <Trans>
+            <b>Ask a question that takes research.</b> For example:
+          </Trans>{" "}
+          <button type="button" className="linkish" onClick={() => onExample(i18n._(EXAMPLE))}>
+            {i18n._(EXAMPLE)}
           </button>
         </li>
         <li>
-          <b>Watch the run, send it messages, or come back later.</b> Runs continue when you close this page. Each
-          sentence of the report shows the passage that supports it, or is marked as unsupported.
+          <Trans>
+            <b>Watch the run, send it messages, or come back later.</b> Runs continue when you close this page. Each
+            sentence of the report shows the passage that supports it, or is marked as unsupported.
+          </Trans>
         </li>
       </ol>
       <div className="first-line">
         <MinimapThumbnail marks="npprsmvpsrmvpsmvprfrmvpsrmmvprmvpsrsmvpcmvprmvw" steps={48} height={44} />
         <p className="quiet">
-          The step minimap of a run. Marks above the line are plan, search and read steps. Marks below it are memory,
-          verification and report steps.
+          <Trans>
+            The step minimap of a run. Marks above the line are plan, search and read steps. Marks below it are memory,
+            verification and report steps.
+          </Trans>
         </p>
       </div>
     </section>

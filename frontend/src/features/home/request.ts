@@ -1,11 +1,12 @@
 /** Converts a draft of the composer into a request. Pure. */
 
+import { plural, t } from "@lingui/core/macro";
 import { depthOfTurns } from "@/shared/api/depth";
 import { type Engine, type Graph, parseEngineConfig } from "@/shared/api/installation";
 import { collectionLabel } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
-import { formatCount, pluralize } from "@/shared/format/numbers";
+import { formatCount } from "@/shared/format/numbers";
 
 export interface QuestionDraft {
   question: string;
@@ -35,13 +36,13 @@ const MAX_SOURCES = 1000;
 
 /** Return what must be changed before the question can be asked. `null` means that the draft is valid. */
 export function validateDraft(draft: QuestionDraft): string | null {
-  if (draft.question.trim().length < 3) return "Enter a question of at least three characters.";
+  if (draft.question.trim().length < 3) return t`Enter a question of at least three characters.`;
   if (draft.question.length > 8000)
-    return "Shorten the question to at most 8,000 characters. Put the rest into a document.";
+    return t`Shorten the question to at most 8,000 characters. Put the rest into a document.`;
   if (!isValidLimit(draft.usd))
-    return "Enter the maximum cost as a number of dollars, such as 2.50, or leave it empty.";
+    return t`Enter the maximum cost as a number of dollars, such as 2.50, or leave it empty.`;
   if (!isValidLimit(draft.minutes))
-    return "Enter the maximum time as a number of minutes above zero, or leave it empty.";
+    return t`Enter the maximum time as a number of minutes above zero, or leave it empty.`;
   return validateSingles(draft);
 }
 
@@ -53,25 +54,33 @@ type AttachedDocuments = Pick<QuestionDraft, "sources" | "attachedTo" | "singles
  */
 function validateSingles({ sources, singles }: AttachedDocuments): string | null {
   if (sources.length <= MAX_SOURCES || singles.length === 0) return null;
-  const rest = singles.length > 3 ? [`${formatCount(singles.length - 3)} more`] : [];
-  const isSingle = singles.length === 1;
-  return (
-    `More than 1,000 documents are attached, so the run reads whole folders, but ` +
-    `${joinList([...singles.slice(0, 3), ...rest])} ${isSingle ? "is" : "are"} in no folder. ` +
-    `Choose Clear, move ${isSingle ? "it" : "them"} into a folder, and add the folders again.`
-  );
+  const rest = singles.length > 3 ? [t`${formatCount(singles.length - 3)} more`] : [];
+
+  const names = joinList([...singles.slice(0, 3), ...rest]);
+  return plural(singles.length, {
+    one: `More than 1,000 documents are attached, so the run reads whole folders, but ${names} is in no folder. Choose Clear, move it into a folder, and add the folders again.`,
+    other: `More than 1,000 documents are attached, so the run reads whole folders, but ${names} are in no folder. Choose Clear, move them into a folder, and add the folders again.`,
+  });
 }
 
 /** Describe what the run reads if documents are attached. `null` means that none are attached. */
 export function describeAttached(attached: AttachedDocuments): string | null {
   const { sources, attachedTo } = attached;
   if (sources.length === 0) return null;
-  if (sources.length <= MAX_SOURCES) return `Reads only the ${pluralize(sources.length, "document")} you attached.`;
-  const [one, several] = ["with all of its documents", "with all of their documents"];
+  if (sources.length <= MAX_SOURCES) {
+    return plural(sources.length, {
+      one: "Reads only the # document you attached.",
+      other: "Reads only the # documents you attached.",
+    });
+  }
+
   const names = joinList(attachedTo.map(collectionLabel));
   return (
     validateSingles(attached) ??
-    (attachedTo.length === 1 ? `Reads the collection ${names}, ${one}.` : `Reads the collections ${names}, ${several}.`)
+    plural(attachedTo.length, {
+      one: `Reads the collection ${names}, with all of its documents.`,
+      other: `Reads the collections ${names}, with all of their documents.`,
+    })
   );
 }
 
@@ -87,9 +96,9 @@ function parseLimit(text: string): number | null {
 export function validateEngine(draft: QuestionDraft, graphs: readonly Graph[]): string | null {
   if (!draft.engine.trim()) return null;
   const graph = graphs.find(({ name }) => name === draft.graph);
-  if (!graph) return `The graph ${draft.graph} is not available in this installation. Select another graph.`;
+  if (!graph) return t`The graph ${draft.graph} is not available in this installation. Select another graph.`;
   if (graph.roles.length > 0) return null;
-  return `The graph ${graph.title || graph.name} has no roles, so no engine can be selected for it. Clear the field “Engine”.`;
+  return t`The graph ${graph.title || graph.name} has no roles, so no engine can be selected for it. Clear the field “Engine”.`;
 }
 
 /**

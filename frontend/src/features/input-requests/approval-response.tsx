@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
 
@@ -8,17 +10,18 @@ export function ApprovalResponse({ request, draft, busy, onRespond }: ResponseFo
   return (
     <div className="input-request-actions">
       <input
+        dir="auto"
         className="field"
-        aria-label={`Comment on: ${request.prompt}`}
-        placeholder="Optional comment…"
+        aria-label={t`Comment on: ${request.prompt}`}
+        placeholder={t`Optional comment…`}
         value={comment}
         onChange={(event) => setComment(event.target.value)}
       />
       <button type="button" className="btn primary" disabled={busy} onClick={() => respond(true)}>
-        Approve
+        <Trans>Approve</Trans>
       </button>
       <button type="button" className="btn danger" disabled={busy} onClick={() => respond(false)}>
-        Deny
+        <Trans>Deny</Trans>
       </button>
     </div>
   );

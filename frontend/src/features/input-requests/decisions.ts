@@ -1,6 +1,9 @@
 /** Decisions about the tool calls of an input request: what was entered so far, and what can be sent. Pure. */
 
+import type { MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import type { Schemas } from "@/shared/api/client";
+import { joinParts } from "@/shared/format/lists";
 
 export type ToolReview = Schemas["ToolReviewOut"];
 export type DecisionType = Schemas["ToolReviewDecisionType"];
@@ -14,20 +17,20 @@ export interface DecisionDraft {
   message: string;
 }
 
-export const DECISION_LABELS: Record<DecisionType, string> = {
-  approve: "Approve",
-  edit: "Edit",
-  reject: "Reject",
-  respond: "Respond",
-  ignore: "Ignore",
+export const DECISION_LABELS: Record<DecisionType, MessageDescriptor> = {
+  approve: msg`Approve`,
+  edit: msg`Edit`,
+  reject: msg`Reject`,
+  respond: msg`Respond`,
+  ignore: msg`Ignore`,
 };
 
-export const SEND_LABELS: Record<DecisionType, string> = {
-  approve: "Approve",
-  edit: "Approve the edited call",
-  reject: "Reject",
-  respond: "Send this response",
-  ignore: "Ignore",
+export const SEND_LABELS: Record<DecisionType, MessageDescriptor> = {
+  approve: msg`Approve`,
+  edit: msg`Approve the edited call`,
+  reject: msg`Reject`,
+  respond: msg`Send this response`,
+  ignore: msg`Ignore`,
 };
 
 export function createDrafts(reviews: readonly ToolReview[]): DecisionDraft[] {
@@ -51,9 +54,9 @@ export function hasExtraFields(type: DecisionType): boolean {
 export function findArgsError(text: string): string | null {
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? null : 'The arguments must be a JSON object, such as {"name": "value"}.';
+    return isObject(value) ? null : t`The arguments must be a JSON object, such as ${'{"name": "value"}'}.`;
   } catch (error) {
-    return `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return t`Invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
@@ -74,11 +77,11 @@ export function buildDecision(draft: DecisionDraft): Decision | null {
 export function describeMissingDecisions(reviews: readonly ToolReview[], drafts: readonly DecisionDraft[]): string {
   const undecided = reviews.filter((_, at) => buildDecision(drafts[at] as DecisionDraft) === null);
   if (undecided.length === 0) return "";
-  return undecided.length === reviews.length ? "Decide on each call first" : `Undecided: ${listNames(undecided)}`;
+  return undecided.length === reviews.length ? t`Decide on each call first` : t`Undecided: ${listNames(undecided)}`;
 }
 
 function listNames(reviews: readonly ToolReview[]): string {
-  return reviews.map((review) => review.name).join(", ");
+  return joinParts(reviews.map((review) => review.name));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,3 +1,6 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import {
   type InputRequest,
@@ -25,13 +28,13 @@ export function PendingInputRequests({ run }: { run: RunDetail }) {
   useHotkeys([
     {
       keys: "g i",
-      description: "Go to the input request",
+      description: t`Go to the input request`,
       run: () => document.querySelector<HTMLElement>(".input-requests :is(input, textarea, button)")?.focus(),
     },
   ]);
   return (
-    <section className="input-requests" aria-label="Input requests" aria-live="polite">
-      <Loaded query={requests} label="the input requests">
+    <section className="input-requests" aria-label={t`Input requests`} aria-live="polite">
+      <Loaded query={requests} label={t`the input requests`}>
         {({ items }) =>
           items
             .filter((question) => question.pending)
@@ -42,12 +45,12 @@ export function PendingInputRequests({ run }: { run: RunDetail }) {
   );
 }
 
-const INTRODUCTIONS: Record<InputRequest["kind"], string> = {
-  free_text: "The run requests input",
-  approval: "The run requests approval",
-  plan_review: "The run requests a plan review",
-  tool: "A rule requires your decision on this tool call",
-  interrupt: "The run requests input",
+const INTRODUCTIONS: Record<InputRequest["kind"], MessageDescriptor> = {
+  free_text: msg`The run requests input`,
+  approval: msg`The run requests approval`,
+  plan_review: msg`The run requests a plan review`,
+  tool: msg`A rule requires your decision on this tool call`,
+  interrupt: msg`The run requests input`,
 };
 
 function InputRequestCard({ runId, request }: { runId: string; request: InputRequest }) {
@@ -68,11 +71,19 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
   return (
     <article className="input-request-card" aria-labelledby={headingId}>
       <p className="label">
-        {request.response_form?.reviews.length ? "The run is waiting for your decision" : INTRODUCTIONS[request.kind]}
+        {request.response_form?.reviews.length
+          ? t`The run is waiting for your decision`
+          : i18n._(INTRODUCTIONS[request.kind])}
         <DefaultCountdown at={request.default_at} />
       </p>
-      <h2 id={headingId}>{request.prompt}</h2>
-      {request.detail && hasVisibleDetail(request) && <pre className="input-request-detail">{request.detail}</pre>}
+      <h2 dir="auto" id={headingId}>
+        {request.prompt}
+      </h2>
+      {request.detail && hasVisibleDetail(request) && (
+        <pre dir="auto" className="input-request-detail">
+          {request.detail}
+        </pre>
+      )}
       <ResponseForm
         request={request}
         draft={draft}
@@ -94,7 +105,12 @@ function DefaultCountdown({ at }: { at: string | null }) {
   const now = useNow(1_000, at !== null);
   if (at === null) return null;
   const left = Math.max(0, (Date.parse(at) - now) / 1000);
-  return <span className="num"> · continues with the default in {formatDuration(left)}</span>;
+  return (
+    <span className="num">
+      {" "}
+      <Trans>· continues with the default in {formatDuration(left)}</Trans>
+    </span>
+  );
 }
 
 export interface ResponseFormProps {

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
 import { isEdited, parsePlan, renderPlan } from "./plan-text";
@@ -18,31 +20,33 @@ export function PlanReview({ request, draft, busy, onRespond }: ResponseFormProp
   return (
     <>
       <textarea
+        dir="auto"
         className="field input-request-plan"
-        aria-label="Plan, one step per line"
+        aria-label={t`Plan, one step per line`}
         rows={Math.min(10, Math.max(3, text.split("\n").length))}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
       <div className="input-request-actions">
         <input
+          dir="auto"
           className="field"
-          aria-label="Comment on the plan"
-          placeholder="What the next plan should take into account…"
+          aria-label={t`Comment on the plan`}
+          placeholder={t`What the next plan should take into account…`}
           value={comment}
           onChange={(event) => setComment(event.target.value)}
         />
         <button type="button" className="btn primary" disabled={busy || steps.length === 0} onClick={submitPlan}>
-          {edited ? "Approve the edited plan" : "Approve this plan"}
+          {edited ? t`Approve the edited plan` : t`Approve this plan`}
         </button>
         <button
           type="button"
           className="btn"
           disabled={busy || !trimmedComment}
-          title={trimmedComment ? undefined : "Describe in the comment what the next plan should take into account"}
+          title={trimmedComment ? undefined : t`Describe in the comment what the next plan should take into account`}
           onClick={() => onRespond({ decision: "commented", comment: trimmedComment })}
         >
-          Request another plan
+          <Trans>Request another plan</Trans>
         </button>
       </div>
     </>

@@ -1,5 +1,7 @@
 /** Fields of a flat JSON schema, and the value typed into them. Pure. */
 
+import { t } from "@lingui/core/macro";
+
 type Schema = Record<string, unknown>;
 
 export interface SchemaField {
@@ -44,7 +46,7 @@ function parseField(root: Schema, name: string, part: Schema, required: boolean)
   if (!kind || "oneOf" in schema || "anyOf" in schema || "allOf" in schema) return null;
   const field = {
     name,
-    label: stringOrEmpty(schema.title ?? part.title) || name || "Response",
+    label: stringOrEmpty(schema.title ?? part.title) || name || t`Response`,
     description: stringOrEmpty(part.description ?? schema.description),
     kind,
     choices,

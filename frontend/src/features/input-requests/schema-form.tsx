@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type FormEvent, useId } from "react";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
@@ -32,7 +34,7 @@ function FieldsForm({ fields, draft, busy, onRespond }: SchemaFormProps & { fiel
       ))}
       <div className="input-request-actions">
         <button type="submit" className="btn primary" disabled={busy || !parsed}>
-          {busy ? "Sending…" : "Send response"}
+          {busy ? t`Sending…` : t`Send response`}
         </button>
       </div>
     </form>
@@ -50,13 +52,18 @@ function Field({ field, text, onChange }: SchemaFieldProps) {
   const descriptionId = field.description ? `${id}-description` : undefined;
   return (
     <div className="input-request-field">
-      <label className="label" htmlFor={id}>
+      <label dir="auto" className="label" htmlFor={id}>
         {field.label}
-        {!field.required && <span className="input-request-note"> optional</span>}
+        {!field.required && (
+          <span className="input-request-note">
+            {" "}
+            <Trans>optional</Trans>
+          </span>
+        )}
       </label>
       <FieldControl id={id} descriptionId={descriptionId} field={field} text={text} onChange={onChange} />
       {field.description && (
-        <p id={descriptionId} className="input-request-note">
+        <p dir="auto" id={descriptionId} className="input-request-note">
           {field.description}
         </p>
       )}
@@ -75,9 +82,9 @@ function FieldControl({
   if (field.kind === "choice" || field.kind === "boolean") {
     return (
       <select {...shared} onChange={(event) => onChange(event.target.value)}>
-        <option value="">{field.required ? "Choose…" : "Omit"}</option>
+        <option value="">{field.required ? t`Choose…` : t`Omit`}</option>
         {listOptions(field).map(([value, label]) => (
-          <option key={value} value={value}>
+          <option key={value} dir="auto" value={value}>
             {label}
           </option>
         ))}
@@ -85,7 +92,14 @@ function FieldControl({
     );
   }
   if (field.kind === "text") {
-    return <textarea {...shared} rows={text.length > 80 ? 4 : 1} onChange={(event) => onChange(event.target.value)} />;
+    return (
+      <textarea
+        dir="auto"
+        {...shared}
+        rows={text.length > 80 ? 4 : 1}
+        onChange={(event) => onChange(event.target.value)}
+      />
+    );
   }
   if (field.kind === "date")
     return <input {...shared} type="date" onChange={(event) => onChange(event.target.value)} />;
@@ -96,8 +110,8 @@ function FieldControl({
 function listOptions(field: SchemaField): [string, string][] {
   if (field.kind === "boolean") {
     return [
-      ["true", "Yes"],
-      ["false", "No"],
+      ["true", t`Yes`],
+      ["false", t`No`],
     ];
   }
   return field.choices.map((choice, at) => [String(at), typeof choice === "string" ? choice : JSON.stringify(choice)]);
@@ -115,10 +129,10 @@ function JsonForm({ request, schema, draft, busy, onRespond }: SchemaFormProps) 
     <form className="input-request-fields" onSubmit={submit}>
       <textarea
         className="field input-request-json"
-        aria-label={`Response to: ${request.prompt}`}
+        aria-label={t`Response to: ${request.prompt}`}
         aria-invalid={problem !== null}
         aria-describedby={problem ? id : undefined}
-        placeholder="JSON that matches the schema…"
+        placeholder={t`JSON that matches the schema…`}
         rows={Math.min(14, Math.max(4, text.split("\n").length))}
         spellCheck={false}
         value={text}
@@ -130,12 +144,14 @@ function JsonForm({ request, schema, draft, busy, onRespond }: SchemaFormProps) 
         </p>
       )}
       <details className="input-request-schema">
-        <summary>Required format of the response</summary>
+        <summary>
+          <Trans>Required format of the response</Trans>
+        </summary>
         <pre className="input-request-detail">{JSON.stringify(schema, null, 2)}</pre>
       </details>
       <div className="input-request-actions">
         <button type="submit" className="btn primary" disabled={busy || !text.trim() || problem !== null}>
-          {busy ? "Sending…" : "Send response"}
+          {busy ? t`Sending…` : t`Send response`}
         </button>
       </div>
     </form>
@@ -147,6 +163,6 @@ function findJsonError(text: string): string | null {
     JSON.parse(text);
     return null;
   } catch (error) {
-    return `Invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return t`Invalid JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import type { FormEvent } from "react";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
@@ -10,6 +11,7 @@ export function TextResponse({ request, draft, busy, onRespond }: ResponseFormPr
       <div className="input-request-actions">
         {request.choices.map((choice) => (
           <button
+            dir="auto"
             key={choice}
             type="button"
             className="btn"
@@ -29,14 +31,15 @@ export function TextResponse({ request, draft, busy, onRespond }: ResponseFormPr
   return (
     <form className="input-request-actions" onSubmit={submit}>
       <input
+        dir="auto"
         className="field"
-        aria-label={`Response to: ${request.prompt}`}
-        placeholder={request.kind === "interrupt" ? "Text, or JSON if the run expects it…" : "Your response…"}
+        aria-label={t`Response to: ${request.prompt}`}
+        placeholder={request.kind === "interrupt" ? t`Text, or JSON if the run expects it…` : t`Your response…`}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
       <button type="submit" className="btn primary" disabled={busy || !text.trim()}>
-        {busy ? "Sending…" : "Send response"}
+        {busy ? t`Sending…` : t`Send response`}
       </button>
     </form>
   );

@@ -1,3 +1,6 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
 import type { Schemas } from "@/shared/api/client";
 import { useDraft } from "@/shared/ui/drafts";
@@ -55,7 +58,7 @@ export function ToolCallReview({ form: { reviews }, draft, busy, onRespond }: To
           <li key={at}>
             <ToolCallFields
               review={review}
-              position={isSingle ? "" : ` (${at + 1} of ${reviews.length})`}
+              position={isSingle ? "" : t` (${at + 1} of ${reviews.length})`}
               draft={drafts[at] as DecisionDraft}
               busy={busy}
               onChoose={(type) => choose(at, type)}
@@ -71,7 +74,7 @@ export function ToolCallReview({ form: { reviews }, draft, busy, onRespond }: To
           </button>
           {!isSingle && chosen.length === 0 && reviews.every((review) => review.decisions.includes("approve")) && (
             <button type="button" className="btn" disabled={busy} onClick={approveAll}>
-              Approve all {reviews.length}
+              <Trans>Approve all {reviews.length}</Trans>
             </button>
           )}
           {!isSingle && missingText && <span className="input-request-note">{missingText}</span>}
@@ -82,9 +85,9 @@ export function ToolCallReview({ form: { reviews }, draft, busy, onRespond }: To
 }
 
 function sendLabel(isSingle: boolean, drafts: readonly DecisionDraft[], busy: boolean): string {
-  if (busy) return "Sending…";
+  if (busy) return t`Sending…`;
   const type = drafts[0]?.type;
-  return isSingle && type ? SEND_LABELS[type] : `Send ${drafts.length} decisions`;
+  return isSingle && type ? i18n._(SEND_LABELS[type]) : t`Send ${drafts.length} decisions`;
 }
 
 interface ToolCallFieldsProps {
@@ -106,16 +109,20 @@ function ToolCallFields({ review, position, draft, busy, onChoose, onChange }: T
         <code>{review.name}</code>
         {position && <span className="input-request-note">{position}</span>}
       </legend>
-      {review.description && <p className="input-request-description">{review.description}</p>}
+      {review.description && (
+        <p dir="auto" className="input-request-description">
+          {review.description}
+        </p>
+      )}
       {draft.type === "edit" ? (
         <ArgsEditor name={name} args={draft.args} onChange={(args) => onChange({ args })} />
       ) : (
         <pre className="input-request-detail">
-          {review.args === null ? "The arguments are too long to show." : formatArgs(review.args)}
+          {review.args === null ? t`The arguments are too long to show.` : formatArgs(review.args)}
         </pre>
       )}
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset within the fieldset would be a second group to step into */}
-      <div className="input-request-actions" role="group" aria-label={`Decision on ${name}`}>
+      <div className="input-request-actions" role="group" aria-label={t`Decision on ${name}`}>
         {allowedDecisions(review).map((type) => (
           <button
             key={type}
@@ -125,7 +132,7 @@ function ToolCallFields({ review, position, draft, busy, onChoose, onChange }: T
             disabled={busy}
             onClick={() => onChoose(type)}
           >
-            {DECISION_LABELS[type]}
+            {i18n._(DECISION_LABELS[type])}
           </button>
         ))}
       </div>
@@ -147,7 +154,7 @@ function ArgsEditor({ name, args, onChange }: { name: string; args: string; onCh
     <>
       <textarea
         className="field input-request-json"
-        aria-label={`Arguments of ${name}, as JSON`}
+        aria-label={t`Arguments of ${name}, as JSON`}
         aria-invalid={problem !== null}
         aria-describedby={problem ? id : undefined}
         rows={Math.min(14, Math.max(3, args.split("\n").length))}
@@ -173,12 +180,13 @@ interface DecisionMessageProps {
 
 function DecisionMessage({ type, name, draft, onChange }: DecisionMessageProps) {
   if (type !== "reject" && type !== "respond") return null;
-  const label = type === "reject" ? `Reason for rejecting ${name}` : `Response instead of ${name}`;
+  const label = type === "reject" ? t`Reason for rejecting ${name}` : t`Response instead of ${name}`;
   return (
     <textarea
+      dir="auto"
       className="field"
       aria-label={label}
-      placeholder={type === "reject" ? "Optional reason…" : "Result that the call should return…"}
+      placeholder={type === "reject" ? t`Optional reason…` : t`Result that the call should return…`}
       rows={2}
       value={draft.message}
       onChange={(event) => onChange({ message: event.target.value })}

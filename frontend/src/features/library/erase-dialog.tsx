@@ -1,6 +1,8 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type Erased, eraseSource, type Source } from "@/shared/api/library";
-import { pluralize } from "@/shared/format/numbers";
+import { joinParts } from "@/shared/format/lists";
 import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
@@ -16,31 +18,35 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
   const name = source.title || source.name;
   if (erase.data) {
     return (
-      <Dialog open onClose={onClose} title="Erased">
+      <Dialog open onClose={onClose} title={t`Erased`}>
         <p role="status">
-          {name} was erased: {describeErased(erase.data)}. Reports that quote it now say so.
+          <Trans>
+            {name} was erased: {describeErased(erase.data)}. Reports that quote it now say so.
+          </Trans>
         </p>
         <div className="actions">
           <button type="button" className="btn primary" onClick={onClose}>
-            Done
+            <Trans>Done</Trans>
           </button>
         </div>
       </Dialog>
     );
   }
   return (
-    <Dialog open onClose={onClose} title={`Erase ${name}?`}>
+    <Dialog open onClose={onClose} title={t`Erase ${name}?`}>
       <p>
-        This removes its stored file, its extracted text and passages, and the copies of its text in the steps of runs.
-        It cannot be undone.
+        <Trans>
+          This removes its stored file, its extracted text and passages, and the copies of its text in the steps of
+          runs. It cannot be undone.
+        </Trans>
       </p>
       <ProblemNote error={erase.error} />
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Cancel
+          <Trans>Cancel</Trans>
         </button>
         <button type="button" className="btn danger" disabled={erase.isPending} onClick={() => erase.mutate()}>
-          {erase.isPending ? "Erasing…" : "Erase"}
+          {erase.isPending ? t`Erasing…` : t`Erase`}
         </button>
       </div>
     </Dialog>
@@ -48,10 +54,10 @@ export function EraseDialog({ source, onClose }: { source: Source; onClose(): vo
 }
 
 export function describeErased(erased: Erased): string {
-  return [
-    pluralize(erased.sources, "source"),
-    pluralize(erased.snapshots, "stored file"),
-    pluralize(erased.passages, "passage"),
-    `copies in ${pluralize(erased.steps, "step")} of runs`,
-  ].join(", ");
+  return joinParts([
+    plural(erased.sources, { one: "# source", other: "# sources" }),
+    plural(erased.snapshots, { one: "# stored file", other: "# stored files" }),
+    plural(erased.passages, { one: "# passage", other: "# passages" }),
+    t`copies in ${plural(erased.steps, { one: "# step", other: "# steps" })} of runs`,
+  ]);
 }

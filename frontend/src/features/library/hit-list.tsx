@@ -1,12 +1,16 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { Hits } from "@/shared/api/library";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 
 /** Passages that match a search, best first, below what the search could not do. */
 export function HitList({ query }: { query: Loadable<Hits> }) {
   return (
-    <section className="hits" aria-label="Passages">
-      <h2 className="label">Passages</h2>
-      <Loaded query={query} label="the passages">
+    <section className="hits" aria-label={t`Passages`}>
+      <h2 className="label">
+        <Trans>Passages</Trans>
+      </h2>
+      <Loaded query={query} label={t`the passages`}>
         {({ items, notices }) => (
           <>
             {notices?.map((notice) => (
@@ -14,12 +18,18 @@ export function HitList({ query }: { query: Loadable<Hits> }) {
                 {notice}
               </p>
             ))}
-            {items.length === 0 && <p className="quiet">No passage contains these words.</p>}
+            {items.length === 0 && (
+              <p className="quiet">
+                <Trans>No passage contains these words.</Trans>
+              </p>
+            )}
             <ol>
               {items.map((hit) => (
                 <li key={`${hit.text_id} ${hit.start}`}>
-                  <p className="hit-text">{hit.text}</p>
-                  <p className="hit-source">
+                  <p dir="auto" className="hit-text">
+                    {hit.text}
+                  </p>
+                  <p dir="auto" className="hit-source">
                     {hit.title}
                     {hit.heading && ` · ${hit.heading}`}
                   </p>
@@ -29,7 +39,9 @@ export function HitList({ query }: { query: Loadable<Hits> }) {
           </>
         )}
       </Loaded>
-      <h2 className="label">Documents</h2>
+      <h2 className="label">
+        <Trans>Documents</Trans>
+      </h2>
     </section>
   );
 }

@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { type DragEvent, useState } from "react";
 import {
@@ -10,7 +12,7 @@ import {
   type Source,
   sourcesQuery,
 } from "@/shared/api/library";
-import { formatCount, pluralize } from "@/shared/format/numbers";
+import { formatCount } from "@/shared/format/numbers";
 import { useDebounced } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Failure, Loaded, LoadMore } from "@/shared/ui/loaded";
@@ -28,12 +30,14 @@ interface LibraryPageProps {
   /** `null` means all collections. */
   collection: string | null;
   onCollection(name: string | null): void;
+  /** Text that names and passages are searched for. */
+  search: string;
+  onSearch(text: string): void;
 }
 
 const ALL = "all";
 
-export function LibraryPage({ highlighted, collection, onCollection }: LibraryPageProps) {
-  const [search, setSearch] = useState("");
+export function LibraryPage({ highlighted, collection, onCollection, search, onSearch }: LibraryPageProps) {
   const [erasing, setErasing] = useState<Source | null>(null);
   const debouncedSearch = useDebounced(search.trim(), 250);
   const upload = useUpload("library.documents");
@@ -42,7 +46,7 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
   const sources = useInfiniteQuery(sourcesQuery(collection, debouncedSearch));
   const hits = useQuery(passagesQuery(collection, debouncedSearch));
   useHotkeys([
-    { keys: "/", description: "Search the library", run: () => document.getElementById("library-search")?.focus() },
+    { keys: "/", description: t`Search the library`, run: () => document.getElementById("library-search")?.focus() },
   ]);
 
   // Single files are added to the selected collection, unless it is a folder on the server.
@@ -57,34 +61,39 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
   return (
     <main className="library" onDragOver={(event) => event.preventDefault()} onDrop={handleDrop}>
       <div className="library-head">
-        <h1>Library</h1>
+        <h1>
+          <Trans>Library</Trans>
+        </h1>
         <span className="quiet num">
-          {sources.data?.pages[0] && pluralize(sources.data.pages[0].total, "document")}
+          {sources.data?.pages[0] && plural(sources.data.pages[0].total, { one: "# document", other: "# documents" })}
         </span>
         <span className="library-add">
-          <FileButton text="Add files" onPick={uploadPicked} />
-          <FileButton text="Add a folder" folder onPick={uploadPicked} />
+          <FileButton text={t`Add files`} onPick={uploadPicked} />
+          <FileButton text={t`Add a folder`} folder onPick={uploadPicked} />
         </span>
       </div>
       <UploadList state={upload.state} onClear={upload.clear} />
       <div className="library-filters">
         <input
+          dir="auto"
           id="library-search"
           type="search"
           className="field"
-          aria-label="Search the library"
-          placeholder="Search names and passages"
+          aria-label={t`Search the library`}
+          placeholder={t`Search names and passages`}
           value={search}
-          onChange={(event) => setSearch(event.target.value)}
+          onChange={(event) => onSearch(event.target.value)}
         />
         <select
           className="field"
-          aria-label="Collection"
+          aria-label={t`Collection`}
           value={collection === null ? ALL : `=${collection}`}
           disabled={!collections.data}
           onChange={(event) => onCollection(event.target.value === ALL ? null : event.target.value.slice(1))}
         >
-          <option value={ALL}>All collections</option>
+          <option value={ALL}>
+            <Trans>All collections</Trans>
+          </option>
           {collection !== null && !collections.data?.some(({ name }) => name === collection) && (
             <option value={`=${collection}`}>{collectionLabel(collection)}</option>
           )}
@@ -101,11 +110,11 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
       {debouncedSearch.length > 1 && <HitList query={hits} />}
       <Loaded
         query={sources}
-        label="the documents"
+        label={t`the documents`}
         empty={({ pages }) => (pages[0]?.items.length === 0 ? <NoDocuments search={debouncedSearch} /> : null)}
       >
         {({ pages }) => (
-          <ul className="library-list" aria-label="Documents">
+          <ul className="library-list" aria-label={t`Documents`}>
             {pages
               .flatMap(({ items }) => items)
               .map((source) => (
@@ -119,7 +128,7 @@ export function LibraryPage({ highlighted, collection, onCollection }: LibraryPa
           </ul>
         )}
       </Loaded>
-      <LoadMore query={sources} text="More documents" />
+      <LoadMore query={sources} text={t`More documents`} />
       {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
     </main>
   );
@@ -135,23 +144,40 @@ function VectorCoverage({
 }) {
   const { filled_count: filled, rejected_count: rejected } = embedding;
   if (filled === status.text_count && rejected === 0) return null;
+  const found = formatCount(filled);
   return (
     <p className="quiet">
-      {formatCount(filled)} of {pluralize(status.text_count, "text")} can be found by meaning; the others by their words
-      alone.
-      {rejected > 0 && ` The embedding model rejects passages of ${pluralize(rejected, "text")}.`}
+      <Trans>
+        <Plural
+          value={status.text_count}
+          one={`${found} of # text can be found by meaning; the others by their words alone.`}
+          other={`${found} of # texts can be found by meaning; the others by their words alone.`}
+        />
+      </Trans>
+      {rejected > 0 &&
+        plural(rejected, {
+          one: " The embedding model rejects passages of # text.",
+          other: " The embedding model rejects passages of # texts.",
+        })}
     </p>
   );
 }
 
 function NoDocuments({ search }: { search: string }) {
-  if (search) return <p className="quiet library-none">No document name matches “{search}”.</p>;
+  if (search)
+    return (
+      <p className="quiet library-none">
+        <Trans>No document name matches “{search}”.</Trans>
+      </p>
+    );
   return (
     <div className="empty library-none">
-      <b>No documents yet</b>
-      Drop a folder of papers, notes or documentation on this page. Supported formats are PDF, HTML, Markdown, plain
-      text and Word. In a terminal, <span className="mono">offing ask "…" --docs FOLDER</span> adds a folder and asks a
-      question about it.
+      <Trans>
+        <b>No documents yet</b>
+        Drop a folder of papers, notes or documentation on this page. Supported formats are PDF, HTML, Markdown, plain
+        text and Word. In a terminal, <span className="mono">offing ask "…" --docs FOLDER</span> adds a folder and asks
+        a question about it.
+      </Trans>
     </div>
   );
 }

@@ -1,3 +1,6 @@
+import { i18n } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useEffect } from "react";
 import { findSeqs, parseMark } from "@/shared/minimap/marks";
 import { listLoadedSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
@@ -40,19 +43,23 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
     if (next) onPick(next.seq);
   };
   useHotkeys([
-    { keys: "[", description: "Previous plan item", run: () => selectRelative(-1) },
-    { keys: "]", description: "Next plan item", run: () => selectRelative(1) },
+    { keys: "[", description: t`Previous plan item`, run: () => selectRelative(-1) },
+    { keys: "]", description: t`Next plan item`, run: () => selectRelative(1) },
   ]);
 
   return (
     <>
-      <section aria-label="Plan">
-        <h2 className="label">Plan</h2>
+      <section aria-label={t`Plan`}>
+        <h2 className="label">
+          <Trans>Plan</Trans>
+        </h2>
         {items.length === 0 && (
-          <p className="quiet plan-empty">{active ? "The first plan appears here." : "This run has no plan."}</p>
+          <p className="quiet plan-empty">{active ? t`The first plan appears here.` : t`This run has no plan.`}</p>
         )}
         {plans.length > visiblePlans.length && (
-          <p className="quiet plan-empty num">{plans.length - visiblePlans.length} earlier plans in the timeline</p>
+          <p className="quiet plan-empty num">
+            <Trans>{plans.length - visiblePlans.length} earlier plans in the timeline</Trans>
+          </p>
         )}
         <ol className="plan">
           {items.map((item) => (
@@ -63,10 +70,12 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
                 onClick={() => onPick(item.seq)}
               >
                 <span className={`tick ${item.state}`}>
-                  <span className="visually-hidden">{STATE_LABELS[item.state]}</span>
+                  <span className="visually-hidden">{i18n._(STATE_LABELS[item.state])}</span>
                 </span>
-                <span className="plan-title">{stepAt(log, item.seq)?.title ?? `Step ${item.seq}`}</span>
-                <span className="num quiet" title={`${item.steps} steps`}>
+                <span dir="auto" className="plan-title">
+                  {stepAt(log, item.seq)?.title ?? t`Step ${item.seq}`}
+                </span>
+                <span className="num quiet" title={t`${item.steps} steps`}>
                   {item.steps}
                 </span>
               </button>
@@ -74,12 +83,12 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
           ))}
         </ol>
       </section>
-      <section aria-label="Memory" className="memory">
+      <section aria-label={t`Memory`} className="memory">
         <h2 className="label">
-          Memory <span className="num">{memories.length || ""}</span>
+          <Trans>Memory</Trans> <span className="num">{memories.length || ""}</span>
         </h2>
         {memories.length === 0 && (
-          <p className="quiet plan-empty">{active ? "Memory records appear here." : "No memory records."}</p>
+          <p className="quiet plan-empty">{active ? t`Memory records appear here.` : t`No memory records.`}</p>
         )}
         <ol>
           {listLoadedSteps(log, visibleMemories)
@@ -88,8 +97,12 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
             .map((step) => (
               <li key={step.seq}>
                 <button type="button" onClick={() => onPick(step.seq)}>
-                  <span>{step.title}</span>
-                  {step.detail && <span className="quiet">{step.detail}</span>}
+                  <span dir="auto">{step.title}</span>
+                  {step.detail && (
+                    <span dir="auto" className="quiet">
+                      {step.detail}
+                    </span>
+                  )}
                 </button>
               </li>
             ))}
@@ -99,4 +112,4 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
   );
 }
 
-const STATE_LABELS = { done: "done", now: "in progress" } as const;
+const STATE_LABELS = { done: msg`done`, now: msg`in progress` };

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useEffect, useId, useRef, useState } from "react";
 import { createPortal } from "react-dom";
 import type { Citation } from "@/shared/api/reports";
@@ -52,7 +53,7 @@ export function CitationMarker({ citation, pinned, onPin }: CitationMarkerProps)
         ref={marker}
         type="button"
         className={citation.verified ? "cite" : "cite unverified"}
-        aria-label={`Citation ${citation.number}: ${citation.title}`}
+        aria-label={t`Citation ${citation.number}: ${citation.title}`}
         aria-pressed={pinned}
         aria-describedby={position ? id : undefined}
         onPointerEnter={(event) => event.pointerType !== "touch" && schedule(SHOW_DELAY_MS, show)}

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { stepQuery } from "@/shared/api/runs";
 import { findSeqs } from "@/shared/minimap/marks";
@@ -18,8 +20,10 @@ export function EvidencePreview({ runId, marks, onPick }: EvidencePreviewProps) 
   const seqs = findSeqs(marks, ["m"]).slice(-MAX_FINDINGS).reverse();
   if (seqs.length === 0) return null;
   return (
-    <section aria-label="Findings so far">
-      <h2 className="label">Findings so far</h2>
+    <section aria-label={t`Findings so far`}>
+      <h2 className="label">
+        <Trans>Findings so far</Trans>
+      </h2>
       <ol className="evidence-preview">
         {seqs.map((seq) => (
           <li key={seq}>
@@ -34,12 +38,18 @@ export function EvidencePreview({ runId, marks, onPick }: EvidencePreviewProps) 
 function Finding({ runId, seq, onPick }: { runId: string; seq: number; onPick(seq: number): void }) {
   const step = useQuery(stepQuery(runId, seq));
   return (
-    <Loaded query={step} label={`step ${seq}`}>
+    <Loaded query={step} label={t`step ${seq}`}>
       {({ title, detail, payload }) => (
         <button type="button" onClick={() => onPick(seq)}>
-          <span className="evidence-preview-goal">{title}</span>
-          <span className="evidence-preview-text">{findingText(payload) || detail}</span>
-          <span className="num quiet">step {seq}</span>
+          <span dir="auto" className="evidence-preview-goal">
+            {title}
+          </span>
+          <span dir="auto" className="evidence-preview-text">
+            {findingText(payload) || detail}
+          </span>
+          <span className="num quiet">
+            <Trans>step {seq}</Trans>
+          </span>
         </button>
       )}
     </Loaded>

@@ -1,5 +1,6 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { Report } from "@/shared/api/reports";
-import { pluralize } from "@/shared/format/numbers";
 import { QuoteCard } from "./quote-card";
 import { listUnsupported, sentenceMark } from "./unsupported";
 import "./evidence.css";
@@ -18,31 +19,40 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
   const unsupportedSentences = listUnsupported(report);
   return (
     <div className="evidence">
-      <section aria-label="Evidence">
-        <h2 className="label">Evidence</h2>
+      <section aria-label={t`Evidence`}>
+        <h2 className="label">
+          <Trans>Evidence</Trans>
+        </h2>
         {cards.length === 0 ? (
           <p className="quiet">
             {report.citations.length > 0
-              ? `Hover over a citation number in the report to see its passage. Click it to pin the passage here. ${quoteSummary(report)}`
-              : "This report has no citations."}
+              ? t`Hover over a citation number in the report to see its passage. Click it to pin the passage here. ${quoteSummary(report)}`
+              : t`This report has no citations.`}
           </p>
         ) : (
           <div className="evidence-cards">
             {cards.map((citation) => (
-              <QuoteCard key={citation.number} citation={citation} onUnpin={() => onPin(citation.number)} />
+              <QuoteCard
+                key={citation.number}
+                citation={citation}
+                source={report.sources.find((source) => source.id === citation.source)}
+                onUnpin={() => onPin(citation.number)}
+              />
             ))}
           </div>
         )}
       </section>
       {unsupportedSentences.length > 0 && (
-        <section aria-label="Unsupported sentences">
+        <section aria-label={t`Unsupported sentences`}>
           <h2 className="label">
-            Unsupported sentences <span className="num">{unsupportedSentences.length}</span>
+            <Trans>
+              Unsupported sentences <span className="num">{unsupportedSentences.length}</span>
+            </Trans>
           </h2>
           <ul className="evidence-unsupported">
             {unsupportedSentences.map((sentence) => (
               <li key={sentence.id}>
-                <button type="button" onClick={() => scrollToSentence(sentence.id)}>
+                <button dir="auto" type="button" onClick={() => scrollToSentence(sentence.id)}>
                   “{sentence.text}”
                 </button>
                 <span className="quiet">{sentenceMark(sentence)?.reason}</span>
@@ -57,7 +67,7 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
 
 function quoteSummary(report: Report): string {
   const verified = report.citations.filter((citation) => citation.verified).length;
-  return `${verified} of ${pluralize(report.citations.length, "quote")} verified just now.`;
+  return t`${verified} of ${plural(report.citations.length, { one: "# quote", other: "# quotes" })} verified just now.`;
 }
 
 function scrollToSentence(sentenceId: string): void {

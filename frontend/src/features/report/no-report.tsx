@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 
@@ -6,25 +8,31 @@ export function NoReport({ run }: { run: RunDetail }) {
   if (!hasEnded(run)) {
     return (
       <div className="empty no-report">
-        <b>No report yet</b>
-        The report is written when there is enough evidence or when a limit is reached. “Finish early” writes it now
-        from the evidence so far.
+        <Trans>
+          <b>No report yet</b>
+          The report is written when there is enough evidence or when a limit is reached. “Finish early” writes it now
+          from the evidence so far.
+        </Trans>
       </div>
     );
   }
   if (run.stop_reason === "answered") {
     return (
       <div className="empty no-report">
-        <b>No report</b>
-        The run ended with enough evidence, but no report is stored. Its steps show the evidence.
+        <Trans>
+          <b>No report</b>
+          The run ended with enough evidence, but no report is stored. Its steps show the evidence.
+        </Trans>
       </div>
     );
   }
   const info = stopReasonInfo(run.stop_reason);
   return (
     <div className="empty no-report">
-      <b>No report</b>
-      {info ? `${info.explanation} ${info.suggestion}` : "The run ended without a report."}
+      <b>
+        <Trans>No report</Trans>
+      </b>
+      {info ? `${info.explanation} ${info.suggestion}` : t`The run ended without a report.`}
     </div>
   );
 }

@@ -1,8 +1,10 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { passageQuery } from "@/shared/api/library";
-import type { Citation } from "@/shared/api/reports";
+import type { Citation, CitedSource } from "@/shared/api/reports";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
@@ -14,20 +16,23 @@ const LONG_CONTEXT_CHARS = 1_600;
 
 interface QuoteCardProps {
   citation: Citation;
+  /** Its author, date and origin are shown if it is set. */
+  source?: CitedSource;
   /** Set if the card is pinned. */
   onUnpin?: () => void;
 }
 
 /** The quote of a citation in its context, and whether it is verified. */
-export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
+export function QuoteCard({ citation, source, onUnpin }: QuoteCardProps) {
   const [isExpanded, setIsExpanded] = useState(false);
   return (
-    <article className="quote-card" data-citation={citation.number} aria-label={`Citation ${citation.number}`}>
+    <article className="quote-card" data-citation={citation.number} aria-label={t`Citation ${citation.number}`}>
       <Quote citation={citation} isExpanded={isExpanded} isCompact={!onUnpin} />
+      {source?.description && <p className="quote-source">{source.description}</p>}
       <footer className="quote-foot">
         <span className="cite static">{citation.number}</span>
         <VerificationStatus citation={citation} />
-        <span className="quote-title">
+        <span dir="auto" className="quote-title">
           {citation.title}
           {citation.position && `, ${citation.position}`}
         </span>
@@ -36,21 +41,21 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
           <span className="quote-actions">
             {citation.text_id && (
               <button type="button" className="btn plain small" onClick={() => setIsExpanded(!isExpanded)}>
-                {isExpanded ? "Less context" : "More context"}
+                {isExpanded ? t`Less context` : t`More context`}
               </button>
             )}
             {citation.text_id && (
               <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
-                Source
+                <Trans>Source</Trans>
               </Link>
             )}
             <button
               type="button"
               className="btn plain small"
-              aria-label={`Unpin citation ${citation.number}`}
+              aria-label={t`Unpin citation ${citation.number}`}
               onClick={onUnpin}
             >
-              Unpin
+              <Trans>Unpin</Trans>
             </button>
           </span>
         )}
@@ -61,9 +66,23 @@ export function QuoteCard({ citation, onUnpin }: QuoteCardProps) {
 
 /** Whether the quote is found in the stored text. */
 function VerificationStatus({ citation }: { citation: Citation }) {
-  if (citation.verified) return <span className="quote-verified">✓ quote verified</span>;
-  if (!citation.text_id) return <span className="quote-unverified">source erased</span>;
-  return <span className="quote-unverified">✗ quote not found in the stored text</span>;
+  if (citation.verified)
+    return (
+      <span className="quote-verified">
+        <Trans>✓ quote verified</Trans>
+      </span>
+    );
+  if (!citation.text_id)
+    return (
+      <span className="quote-unverified">
+        <Trans>source erased</Trans>
+      </span>
+    );
+  return (
+    <span className="quote-unverified">
+      <Trans>✗ quote not found in the stored text</Trans>
+    </span>
+  );
 }
 
 function usePassage(citation: Citation, around: number) {
@@ -78,15 +97,17 @@ function Quote({ citation, isExpanded, isCompact }: { citation: Citation; isExpa
   const normalize = isCompact ? collapseWhitespace : reflow;
   if (!citation.text_id) {
     return (
-      <p className="quote-text">
+      <p dir="auto" className="quote-text">
         <mark>{citation.quote}</mark>
-        <span className="quote-erased">The source of this citation was erased from the library.</span>
+        <span className="quote-erased">
+          <Trans>The source of this citation was erased from the library.</Trans>
+        </span>
       </p>
     );
   }
   return (
     <>
-      <p className="quote-text" aria-busy={passage.isPending}>
+      <p dir="auto" className="quote-text" aria-busy={passage.isPending}>
         {passage.data && <span className="quote-context">{truncateStart(normalize(passage.data.before), limit)}</span>}
         <mark>{normalize(passage.data?.text ?? citation.quote)}</mark>
         {passage.data && <span className="quote-context">{truncateEnd(normalize(passage.data.after), limit)}</span>}
@@ -102,8 +123,8 @@ function SnapshotHash({ citation }: { citation: Citation }) {
   const { data } = passage;
   if (!data || passage.isError) return null;
   return (
-    <span className="tag" title={`SHA-256 of the stored file ${data.name}: ${data.snapshot}`}>
-      sha {shortHash(data.snapshot)}
+    <span className="tag" title={t`SHA-256 of the stored file ${data.name}: ${data.snapshot}`}>
+      <Trans>sha {shortHash(data.snapshot)}</Trans>
     </span>
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { createRating, type Rating, type RatingRequest, type Sentence } from "@/shared/api/reports";
@@ -25,9 +27,9 @@ function useCreateRating(runId: string) {
 
 function ratingLabel(rating: Rating | undefined): string {
   if (!rating) return "";
-  if (rating.correction) return "corrected";
+  if (rating.correction) return t`corrected`;
   if (rating.value === null || rating.value === 0) return "";
-  return rating.value > 0 ? "rated good" : "rated wrong";
+  return rating.value > 0 ? t`rated good` : t`rated wrong`;
 }
 
 /** Rating of the whole report. */
@@ -37,14 +39,16 @@ export function ReportRating({ runId, rating }: { runId: string; rating: Rating 
   const value = rating?.value ?? 0;
   return (
     <div className="rating">
-      <span>Is this report correct?</span>
+      <span>
+        <Trans>Is this report correct?</Trans>
+      </span>
       <button
         type="button"
         className="btn small"
         aria-pressed={value > 0}
         onClick={() => send.mutate({ sentence_id: null, value: value > 0 ? 0 : 1, correction: "" })}
       >
-        Good
+        <Trans>Good</Trans>
       </button>
       <button
         type="button"
@@ -52,7 +56,7 @@ export function ReportRating({ runId, rating }: { runId: string; rating: Rating 
         aria-pressed={value < 0}
         onClick={() => send.mutate({ sentence_id: null, value: value < 0 ? 0 : -1, correction: "" })}
       >
-        Wrong
+        <Trans>Wrong</Trans>
       </button>
       <button
         type="button"
@@ -60,13 +64,13 @@ export function ReportRating({ runId, rating }: { runId: string; rating: Rating 
         aria-pressed={Boolean(rating?.correction)}
         onClick={() => setIsCorrecting(true)}
       >
-        {rating?.correction ? "Corrected" : "Add correction"}
+        {rating?.correction ? t`Corrected` : t`Add correction`}
       </button>
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}
         sentenceId={null}
-        subject="the report"
+        subject={t`the report`}
         initialText={rating?.correction ?? ""}
         open={isCorrecting}
         onClose={() => setIsCorrecting(false)}
@@ -91,17 +95,16 @@ export function SentenceMenu({
   const sendRating = (value: number) => send.mutate({ sentence_id: sentence.id, value, correction: "" });
   return (
     <span className={label ? "sentence-menu rated" : "sentence-menu"}>
-      <Menu label={label || "⋮"} name={`Rate this sentence${label ? `, ${label}` : ""}`} className="sentence-more">
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(1)}>
-          Good
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => sendRating(-1)}>
-          Wrong
-        </button>
-        <button type="button" role="menuitem" className="menu-item" onClick={() => setIsCorrecting(true)}>
-          Add correction…
-        </button>
-      </Menu>
+      <Menu
+        label={label || "⋮"}
+        name={label ? t`Rate this sentence, ${label}` : t`Rate this sentence`}
+        className="sentence-more"
+        items={[
+          { name: t`Good`, onAction: () => sendRating(1) },
+          { name: t`Wrong`, onAction: () => sendRating(-1) },
+          { name: t`Add correction…`, onAction: () => setIsCorrecting(true) },
+        ]}
+      />
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}
@@ -135,11 +138,14 @@ function CorrectionDialog({ runId, sentenceId, subject, initialText, open, onClo
   const submit = () =>
     send.mutate({ sentence_id: sentenceId, value: -1, correction: text.trim() }, { onSuccess: handleSaved });
   return (
-    <Dialog open={open} onClose={onClose} title="Add a correction">
-      <p className="rating-subject">{subject}</p>
+    <Dialog open={open} onClose={onClose} title={t`Add a correction`}>
+      <p dir="auto" className="rating-subject">
+        {subject}
+      </p>
       <textarea
+        dir="auto"
         className="field rating-text"
-        aria-label="Correction"
+        aria-label={t`Correction`}
         rows={5}
         maxLength={4000}
         value={text}
@@ -148,10 +154,10 @@ function CorrectionDialog({ runId, sentenceId, subject, initialText, open, onClo
       <ProblemNote error={send.error} />
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Cancel
+          <Trans>Cancel</Trans>
         </button>
         <button type="button" className="btn primary" disabled={!text.trim() || send.isPending} onClick={submit}>
-          Save correction
+          <Trans>Save correction</Trans>
         </button>
       </div>
     </Dialog>

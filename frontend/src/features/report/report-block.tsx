@@ -14,7 +14,9 @@ export function ReportBlock({ block, renderSentence }: ReportBlockProps) {
     return (
       <ul>
         {block.sentences.map((sentence) => (
-          <li key={sentence.id}>{renderSentence(sentence)}</li>
+          <li dir="auto" key={sentence.id}>
+            {renderSentence(sentence)}
+          </li>
         ))}
       </ul>
     );
@@ -33,7 +35,7 @@ export function ReportBlock({ block, renderSentence }: ReportBlockProps) {
       </div>
     );
   }
-  return <p>{block.sentences.map((sentence) => renderSentence(sentence))}</p>;
+  return <p dir="auto">{block.sentences.map((sentence) => renderSentence(sentence))}</p>;
 }
 
 function Row({ row, renderSentence }: { row: Sentence; renderSentence: ReportBlockProps["renderSentence"] }) {
@@ -43,7 +45,9 @@ function Row({ row, renderSentence }: { row: Sentence; renderSentence: ReportBlo
       <tr>
         {cells.map((cell, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a report version never changes
-          <th key={at}>{cell}</th>
+          <th dir="auto" key={at}>
+            {cell}
+          </th>
         ))}
       </tr>
     );
@@ -52,7 +56,9 @@ function Row({ row, renderSentence }: { row: Sentence; renderSentence: ReportBlo
     <tr>
       {cells.map((cell, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a report version never changes
-        <td key={at}>{at === cells.length - 1 ? renderSentence(row, cell) : cell}</td>
+        <td dir="auto" key={at}>
+          {at === cells.length - 1 ? renderSentence(row, cell) : cell}
+        </td>
       ))}
     </tr>
   );

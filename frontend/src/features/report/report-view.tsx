@@ -1,9 +1,12 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { type Citation, type Rating, type Report, ratingsQuery, type Sentence } from "@/shared/api/reports";
-import { pluralize } from "@/shared/format/numbers";
+import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
+import { FollowUpNote } from "./follow-up-note";
 import { latestRatings, ReportRating } from "./ratings";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
@@ -47,16 +50,23 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
       {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
       {report.status === "complete" && !hasSupport(report) && (
         <div className="notice sun report-partial">
-          <b>No sentence of this report is supported by a source.</b> Read it as what the writer stated.
+          <Trans>
+            <b>No sentence of this report is supported by a source.</b> Read it as what the writer stated.
+          </Trans>
         </div>
       )}
-      <h2>{report.title}</h2>
-      {report.answer && <p className="report-answer">{renderSentence(report.answer)}</p>}
+      <FollowUpNote report={report} />
+      <h2 dir="auto">{report.title}</h2>
+      {report.answer && (
+        <p dir="auto" className="report-answer">
+          {renderSentence(report.answer)}
+        </p>
+      )}
       {report.sections.map((section, at) => (
         // A report version never changes.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
         <section key={at}>
-          {section.heading && <h3>{section.heading}</h3>}
+          {section.heading && <h3 dir="auto">{section.heading}</h3>}
           {groupSentences(section.sentences).map((block) => (
             <ReportBlock key={block.sentences[0]?.id} block={block} renderSentence={renderSentence} />
           ))}
@@ -64,14 +74,14 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
       ))}
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
-        {report.limitations && <p>{report.limitations}</p>}
+        {report.limitations && <p dir="auto">{report.limitations}</p>}
+        {report.check && <p className="quiet">{report.judged_by}</p>}
         <p className="quiet">
-          Version {report.version}
-          {report.author && `, written by ${report.author}`}
-          {report.revision && `, ${describeRevision(report.revision)}`},{" "}
-          {new Date(report.created_at).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
+          <Trans>Version {report.version}</Trans>
+          {report.author && t`, written by ${report.author}`}
+          {report.revision && `, ${describeRevision(report.revision)}`}, {formatDateTime(report.created_at, "short")}
         </p>
-        <Loaded query={ratingsResult} label="your ratings">
+        <Loaded query={ratingsResult} label={t`your ratings`}>
           {() => <ReportRating runId={report.run_id} rating={ratings.get("")} />}
         </Loaded>
       </footer>
@@ -85,16 +95,19 @@ function isExtractive(report: Report): boolean {
 }
 
 function describeRevision(revision: NonNullable<Report["revision"]>): string {
-  const before = pluralize(revision.problems_before, "sentence");
-  if (revision.skipped) return `${before} without support not corrected (${revision.skipped.replace(/\.$/, "")})`;
-  return `${before} without support before correction, ${revision.problems_after} after`;
+  const before = plural(revision.problems_before, { one: "# sentence", other: "# sentences" });
+  if (revision.skipped) return t`${before} without support not corrected (${revision.skipped.replace(/\.$/, "")})`;
+  return t`${before} without support before correction, ${revision.problems_after} after`;
 }
 
 function PartialNote({ report, remedy }: { report: Report; remedy: ReactNode }) {
   const info = stopReasonInfo(report.reason);
   return (
     <div className="notice sun report-partial">
-      <b>This report is partial.</b> {info?.explanation} {info?.suggestion}
+      <b>
+        <Trans>This report is partial.</Trans>
+      </b>{" "}
+      {info?.explanation} {info?.suggestion}
       {info?.canDigDeeper && <div className="report-remedy">{remedy}</div>}
     </div>
   );

@@ -58,3 +58,18 @@ test("a mark names the words that no quote contains, or says that only a passage
     reason: "E9 was not retrieved.",
   });
 });
+
+test("a mark says what the checker objects to, if the rules did not", () => {
+  const judgment = { verdict: "contradicted", reason: "Another year.", passage: 1, contradiction: 2 } as const;
+  const lowered = aSentence({ citations: [1], supported: false, verdict: "contradicted", judgment });
+  expect(sentenceMark(lowered)?.label).toBe("contradicted");
+  expect(sentenceMark(lowered)?.reason).toContain("Another year.");
+  const known = aSentence({
+    ...lowered,
+    verdict: "partly",
+    rule_verdict: "partly",
+    unsupported_values: ["42"],
+    judgment: { ...judgment, verdict: "partly" },
+  });
+  expect(sentenceMark(known)?.label).toBe("not in the quotes: 42");
+});

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { runFilesQuery } from "@/shared/api/files";
 import { Failure } from "@/shared/ui/loaded";
@@ -10,8 +12,10 @@ export function RunImages({ runId }: { runId: string }) {
   const images = files.data.items.filter((file) => file.is_image);
   if (images.length === 0) return null;
   return (
-    <section aria-label="Images">
-      <h3>Images</h3>
+    <section aria-label={t`Images`}>
+      <h3>
+        <Trans>Images</Trans>
+      </h3>
       <RunFiles runId={runId} files={images} />
     </section>
   );

@@ -18,7 +18,7 @@ export function SentenceView({ runId, sentence, text, citations, pinned, rating,
   const mark = sentenceMark(sentence);
   return (
     <span className="sentence" id={`sentence-${sentence.id}`}>
-      <span className={mark ? "unsupported" : undefined} title={mark?.reason}>
+      <span dir="auto" className={mark ? "unsupported" : undefined} title={mark?.reason}>
         {text ?? sentence.text}
       </span>
       {[...sentence.citations, ...sentence.passages].map((number) => {

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useLayoutEffect, useRef } from "react";
 import { type AnswerDraft, draftsQuery } from "@/shared/api/drafts";
@@ -10,7 +12,7 @@ export function AnswerDrafts({ runId }: { runId: string }) {
   if (drafts.error) return <ProblemNote error={drafts.error} onRetry={() => drafts.refetch()} />;
   if (!drafts.data || drafts.data.length === 0) return null;
   return (
-    <section className="answer-drafts" aria-label="Answers being written">
+    <section className="answer-drafts" aria-label={t`Answers being written`}>
       {drafts.data.map((draft) => (
         <Draft key={draft.call_id} draft={draft} />
       ))}
@@ -28,11 +30,16 @@ function Draft({ draft }: { draft: AnswerDraft }) {
     <article className="answer-draft">
       {/* A screen reader announces that an answer is being written, and not each word of it. */}
       <p className="label" aria-live="polite">
-        {draft.label || draft.role} · being written
-        {draft.attempt > 1 && ` · attempt ${draft.attempt}`}
-        {draft.is_unverified && <span className="tag"> unverified until it is checked</span>}
+        <Trans>{draft.label || draft.role} · being written</Trans>
+        {draft.attempt > 1 && t` · attempt ${draft.attempt}`}
+        {draft.is_unverified && (
+          <span className="tag">
+            {" "}
+            <Trans>unverified until it is checked</Trans>
+          </span>
+        )}
       </p>
-      <div className="answer-draft-text" aria-live="off" ref={text}>
+      <div dir="auto" className="answer-draft-text" aria-live="off" ref={text}>
         {draft.text}
       </div>
     </article>

@@ -1,7 +1,11 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
-import type { Run } from "@/shared/api/runs";
+import type { Run, RunStatus, StopReason } from "@/shared/api/runs";
+import { joinParts } from "@/shared/format/lists";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
@@ -12,13 +16,17 @@ export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
   if (!data) return <Failure query={tree} />;
   if (data.parent_id === null && data.children.length === 0) return null;
   return (
-    <nav className="child-runs" aria-label="Parent and child runs">
+    <nav className="child-runs" aria-label={t`Parent and child runs`}>
       {data.parent_id !== null && (
         <Link to="/runs/$runId" params={{ runId: data.parent_id }}>
-          Child run of another run
+          <Trans>Child run of another run</Trans>
         </Link>
       )}
-      {data.children.length > 0 && <span>Child runs ({data.children.length}):</span>}
+      {data.children.length > 0 && (
+        <span>
+          <Trans>Child runs ({data.children.length}):</Trans>
+        </span>
+      )}
       <ul>
         {data.children.map((child) => (
           <ChildRunItem key={child.id} child={child} />
@@ -31,7 +39,7 @@ export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
 function ChildRunItem({ child }: { child: ChildRun }) {
   return (
     <li data-status={child.status}>
-      <Link to="/runs/$runId" params={{ runId: child.id }}>
+      <Link dir="auto" to="/runs/$runId" params={{ runId: child.id }}>
         {child.question}
       </Link>{" "}
       <span className="num">{childStatusText(child)}</span>
@@ -39,9 +47,40 @@ function ChildRunItem({ child }: { child: ChildRun }) {
   );
 }
 
+const STATUS_NAMES: Record<RunStatus, MessageDescriptor> = {
+  queued: msg`queued`,
+  running: msg`running`,
+  waiting: msg`waiting`,
+  paused: msg`paused`,
+  done: msg`done`,
+  failed: msg`failed`,
+  cancelled: msg`cancelled`,
+};
+
+const STOP_NAMES: Record<StopReason, MessageDescriptor> = {
+  answered: msg`answered`,
+  nothing_found: msg`nothing found`,
+  saturated: msg`saturated`,
+  turn_limit: msg`turn limit`,
+  token_limit: msg`token limit`,
+  spend_limit: msg`spend limit`,
+  tenant_spend_limit: msg`tenant spend limit`,
+  time_limit: msg`time limit`,
+  context_limit: msg`context limit`,
+  provider_down: msg`provider down`,
+  invalid_output: msg`invalid output`,
+  finish_requested: msg`finish requested`,
+  cancelled: msg`cancelled`,
+  graph_error: msg`graph error`,
+  no_progress: msg`no progress`,
+};
+
 /** Return the status of a child run in two or three words. */
 export function childStatusText(child: ChildRun): string {
-  const turns = child.turns === 1 ? "1 turn" : `${child.turns} turns`;
-  if (child.status === "done") return `${(child.stop_reason ?? "done").replaceAll("_", " ")}, ${turns}`;
-  return child.status === "running" ? turns : child.status;
+  const turns = plural(child.turns, { one: "# turn", other: "# turns" });
+  if (child.status === "done") {
+    const outcome = i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done);
+    return joinParts([outcome, turns]);
+  }
+  return child.status === "running" ? turns : i18n._(STATUS_NAMES[child.status]);
 }

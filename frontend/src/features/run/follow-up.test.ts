@@ -18,6 +18,14 @@ test("a follow-up with the turns of its run has its depth", () => {
   expect(buildFollowUp(run, "And then?", 4).budget?.depth).toBe("quick");
 });
 
+test("a follow-up on a report has a kind, and digging deeper is always research", () => {
+  const run = aRun({ title: "Connections" });
+  expect(buildFollowUp(run, "Shorter", 4, "edit").follow_up).toEqual({ kind: "edit", run_id: run.id });
+  expect(buildFollowUp(run, "And then?", 4).follow_up).toEqual({ kind: "auto", run_id: run.id });
+  expect(buildDeeperRequest(run).follow_up).toEqual({ kind: "research", run_id: run.id });
+  expect(buildFollowUp(aRun({ title: null }), "And then?", 4).follow_up).toBeNull();
+});
+
 test("a follow-up has the scope of its run, and describes it", () => {
   const scope = { collections: ["/home/me/papers", "notes"], sources: [], web: true, code: true, mcp: ["tickets"] };
   const run = aRun({ scope });

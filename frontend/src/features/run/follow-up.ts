@@ -1,15 +1,32 @@
 /** Requests that follow an ended run. Pure. */
 
+import type { MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import { type Depth, depthOfTurns, TURNS_BY_DEPTH } from "@/shared/api/depth";
 import { collectionLabel } from "@/shared/api/library";
-import type { Run, RunRequest } from "@/shared/api/runs";
+import type { FollowUpKind, Run, RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
-import { pluralize } from "@/shared/format/numbers";
 
-type PreviousRun = Pick<Run, "question" | "graph" | "thread_id" | "engines" | "budget" | "scope">;
+type PreviousRun = Pick<Run, "id" | "question" | "graph" | "thread_id" | "engines" | "budget" | "scope" | "title">;
 
-/** Build a new question in the thread of the run, with the same graph, engines, budget and scope. */
-export function buildFollowUp(run: PreviousRun, question: string, turns: number): RunRequest {
+/** What a follow-up does with the report of the run before it, with words for a person to choose from. */
+export const FOLLOW_UP_KINDS: ReadonlyArray<{ kind: FollowUpKind; label: MessageDescriptor }> = [
+  { kind: "auto", label: msg`Decide for me` },
+  { kind: "question", label: msg`Ask about the report` },
+  { kind: "edit", label: msg`Edit the report` },
+  { kind: "research", label: msg`Research more` },
+];
+
+/**
+ * Build a new question in the thread of the run, with the same graph, engines, budget and scope. If the run has a
+ * report, it is a follow-up of this kind on that report.
+ */
+export function buildFollowUp(
+  run: PreviousRun,
+  question: string,
+  turns: number,
+  kind: FollowUpKind = "auto",
+): RunRequest {
   return {
     question,
     graph: run.graph,
@@ -18,6 +35,7 @@ export function buildFollowUp(run: PreviousRun, question: string, turns: number)
     budget: { ...run.budget, max_turns: turns, depth: chooseDepth(run, turns) },
     scope: run.scope,
     seed: 0,
+    follow_up: run.title === null ? null : { kind, run_id: run.id },
   };
 }
 
@@ -34,7 +52,7 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
   const next = Object.values(TURNS_BY_DEPTH).find((preset) => preset > turns) ?? Math.min(MAX_TURNS, turns * 2);
   const double = (limit: number | null | undefined) => (limit == null ? null : limit * 2);
   return {
-    ...buildFollowUp(run, run.question, next),
+    ...buildFollowUp(run, run.question, next, "research"),
     budget: {
       depth: run.budget.depth === "deep" || next >= TURNS_BY_DEPTH.deep ? "deep" : depthOfTurns(next),
       max_turns: next,
@@ -49,9 +67,9 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
 export function describeScope({ collections, sources, web, code, mcp }: PreviousRun["scope"]): string {
   const documents =
     sources.length > 0
-      ? [pluralize(sources.length, "document")]
+      ? [plural(sources.length, { one: "# document", other: "# documents" })]
       : collections.length > 0
         ? collections.map(collectionLabel)
-        : ["all documents"];
-  return joinList([...documents, ...(web ? ["the web"] : []), ...(code ? ["code"] : []), ...mcp]);
+        : [t`all documents`];
+  return joinList([...documents, ...(web ? [t`the web`] : []), ...(code ? [t`code`] : []), ...mcp]);
 }

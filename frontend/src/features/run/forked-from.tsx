@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
 
@@ -5,10 +7,12 @@ import type { Run } from "@/shared/api/runs";
 export function ForkedFrom({ run }: { run: Pick<Run, "forked_from_id" | "forked_at_seq"> }) {
   if (!run.forked_from_id) return null;
   return (
-    <nav className="run-thread" aria-label="Origin of this fork">
-      <span>Forked from</span>
+    <nav className="run-thread" aria-label={t`Origin of this fork`}>
+      <span>
+        <Trans>Forked from</Trans>
+      </span>
       <Link to="/runs/$runId" params={{ runId: run.forked_from_id }}>
-        step {run.forked_at_seq} of another run
+        <Trans>step {run.forked_at_seq} of another run</Trans>
       </Link>
     </nav>
   );

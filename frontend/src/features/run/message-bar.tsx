@@ -1,13 +1,16 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
-import { hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
+import { type FollowUpKind, hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { findSeqs } from "@/shared/minimap/marks";
 import { updateLog } from "@/shared/stream/apply-events";
 import { addSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useDraft } from "@/shared/ui/drafts";
 import { ProblemNote } from "@/shared/ui/problem-note";
-import { buildDeeperRequest, buildFollowUp, describeScope } from "./follow-up";
+import { buildDeeperRequest, buildFollowUp, describeScope, FOLLOW_UP_KINDS } from "./follow-up";
 import "./message-bar.css";
 
 interface MessageBarProps {
@@ -37,19 +40,20 @@ function UserMessageForm({ run, log, marks }: MessageBarProps) {
     if (text.trim()) send.mutate(text.trim());
   };
   return (
-    <form className="message-bar" onSubmit={submit} aria-label="Message to this run">
+    <form className="message-bar" onSubmit={submit} aria-label={t`Message to this run`}>
       <input
+        dir="auto"
         id="message-input"
         className="field"
-        aria-label="Message to the run"
-        placeholder="Message to the run: a hint, a source, a change of plan…"
+        aria-label={t`Message to the run`}
+        placeholder={t`Message to the run: a hint, a source, a change of plan…`}
         maxLength={4000}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
       <LastMessage log={log} marks={marks} />
       <button type="submit" className="btn primary" disabled={send.isPending || !text.trim()}>
-        {send.isPending ? "Sending…" : "Send"}
+        {send.isPending ? t`Sending…` : t`Send`}
       </button>
       <ProblemNote error={send.error} />
     </form>
@@ -63,8 +67,8 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   if (!step) return null;
   const plan = findSeqs(marks, ["p"]).find((seq) => seq > step.seq);
   return (
-    <span className="message-bar-last" role="status">
-      “{step.title}” · {plan ? `read before step ${plan}` : "read before the next plan"}
+    <span dir="auto" className="message-bar-last" role="status">
+      “{step.title}” · {plan ? t`read before step ${plan}` : t`read before the next plan`}
     </span>
   );
 }
@@ -73,8 +77,9 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
 function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
   const [text, setText] = useDraft(`follow-up.${run.id}`, "");
   const [turns, setTurns] = useDraft(`follow-up.turns.${run.id}`, Math.max(4, run.budget.max_turns));
+  const [kind, setKind] = useDraft<FollowUpKind>(`follow-up.kind.${run.id}`, "auto");
   const submission = useCreateRun(
-    (question: string) => buildFollowUp(run, question, turns),
+    (question: string) => buildFollowUp(run, question, turns, kind),
     (created) => {
       setText("");
       onRunCreated(created);
@@ -85,21 +90,36 @@ function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
     if (text.trim().length >= 3) submission.mutate(text.trim());
   };
   return (
-    <form className="message-bar" onSubmit={submit} aria-label="Follow-up question">
+    <form className="message-bar" onSubmit={submit} aria-label={t`Follow-up question`}>
       <input
+        dir="auto"
         id="message-input"
         className="field"
-        aria-label="Follow-up question"
-        placeholder="Ask a follow-up question in this thread…"
+        aria-label={t`Follow-up question`}
+        placeholder={t`Ask a follow-up question in this thread…`}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <span className="message-bar-scope" title={`Uses ${describeScope(run.scope)}, the same scope as this run`}>
-        Uses {describeScope(run.scope)}
+      <span className="message-bar-scope" title={t`Uses ${describeScope(run.scope)}, the same scope as this run`}>
+        <Trans>Uses {describeScope(run.scope)}</Trans>
       </span>
+      {run.title !== null && (
+        <select
+          className="field message-bar-turns"
+          aria-label={t`What the follow-up does`}
+          value={kind}
+          onChange={(event) => setKind(event.target.value as FollowUpKind)}
+        >
+          {FOLLOW_UP_KINDS.map((choice) => (
+            <option key={choice.kind} value={choice.kind}>
+              {i18n._(choice.label)}
+            </option>
+          ))}
+        </select>
+      )}
       <select
         className="field message-bar-turns"
-        aria-label="Turn budget"
+        aria-label={t`Turn budget`}
         value={turns}
         onChange={(event) => setTurns(Number(event.target.value))}
       >
@@ -107,12 +127,12 @@ function FollowUpForm({ run, onRunCreated }: MessageBarProps) {
           .sort((left, right) => left - right)
           .map((choice) => (
             <option key={choice} value={choice}>
-              {choice} turns
+              <Trans>{choice} turns</Trans>
             </option>
           ))}
       </select>
       <button type="submit" className="btn primary" disabled={submission.isPending || text.trim().length < 3}>
-        {submission.isPending ? "Asking…" : "Ask"}
+        {submission.isPending ? t`Asking…` : t`Ask`}
       </button>
       <ProblemNote error={submission.error} />
     </form>
@@ -125,7 +145,7 @@ export function DigDeeper({ run, onRunCreated }: { run: RunDetail; onRunCreated(
   return (
     <>
       <button type="button" className="btn small" disabled={submission.isPending} onClick={() => submission.mutate()}>
-        Dig deeper, up to {buildDeeperRequest(run).budget?.max_turns} turns
+        <Trans>Dig deeper, up to {buildDeeperRequest(run).budget?.max_turns} turns</Trans>
       </button>
       <ProblemNote error={submission.error} />
     </>

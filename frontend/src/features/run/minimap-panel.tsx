@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { findSeqs, LEGEND, parseMark, type StepMark } from "@/shared/minimap/marks";
@@ -32,7 +34,7 @@ export function MinimapPanel({
   const narrow = useMediaQuery("(max-width: 900px)");
   const ended = hasEnded(run);
   return (
-    <section className="minimap-panel" aria-label="Step minimap">
+    <section className="minimap-panel" aria-label={t`Step minimap`}>
       <StepMinimap
         marks={marks}
         steps={expectedSteps(marks.length, run.budget.max_turns, ended)}
@@ -49,15 +51,15 @@ export function MinimapPanel({
           const isOn = legendMarks.some((mark) => markFilter.includes(mark));
           return (
             <button
-              key={name}
+              key={color}
               type="button"
               aria-pressed={isOn}
               disabled={count === 0}
-              title={isOn ? "Show all steps" : `Show only these steps in the timeline`}
+              title={isOn ? t`Show all steps` : t`Show only these steps in the timeline`}
               onClick={() => onMarkFilter(isOn ? "" : legendMarks.join(""))}
             >
               <i style={{ background: `var(${color})` }} />
-              {name} <span className="num">{count}</span>
+              {i18n._(name)} <span className="num">{count}</span>
             </button>
           );
         })}
@@ -72,5 +74,5 @@ function resumeNote(marks: string, log: StepLog): string {
   const markers = findSeqs(marks, ["h" satisfies StepMark]);
   const last = markers.findLast((seq) => stepAt(log, seq)?.kind === "resumed");
   const step = last === undefined ? undefined : stepAt(log, last);
-  return step && parseMark(marks[step.seq - 1]) === "h" ? `${step.title} · step ${step.seq}` : "";
+  return step && parseMark(marks[step.seq - 1]) === "h" ? t`${step.title} · step ${step.seq}` : "";
 }

@@ -1,3 +1,6 @@
+import { i18n } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
@@ -6,9 +9,9 @@ import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
 
 const FORMATS = [
-  { format: "md", name: "Markdown", description: "to read and edit" },
-  { format: "html", name: "HTML", description: "one file that opens anywhere" },
-  { format: "json", name: "JSON", description: "with all quotes and source spans" },
+  { format: "md", name: "Markdown", description: msg`to read and edit` },
+  { format: "html", name: "HTML", description: msg`one file that opens anywhere` },
+  { format: "json", name: "JSON", description: msg`with all quotes and source spans` },
 ] as const;
 
 /** Buttons to pause, finish early, cancel and export. */
@@ -38,35 +41,37 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
               control.mutate(() => (isPaused ? resumeRun(run.id) : pauseRun(run.id)));
             }}
           >
-            {isPaused ? "Resume" : pendingRequest === "pause" ? "Pausing after this step…" : "Pause"}
+            {isPaused ? t`Resume` : pendingRequest === "pause" ? t`Pausing after this step…` : t`Pause`}
           </button>
           <button
             type="button"
             className="btn"
             disabled={control.isPending || pendingRequest === "stop"}
-            title="Stop collecting evidence and write the report from the evidence so far"
+            title={t`Stop collecting evidence and write the report from the evidence so far`}
             onClick={() => {
               setSentRequest({ what: "stop", status: run.status });
               control.mutate(() => cancelRun(run.id, "finish"));
             }}
           >
-            {pendingRequest === "stop" ? "Finishing early…" : "Finish early"}
+            {pendingRequest === "stop" ? t`Finishing early…` : t`Finish early`}
           </button>
           <button type="button" className="btn danger" onClick={() => setIsConfirming(true)}>
-            Cancel
+            <Trans>Cancel</Trans>
           </button>
         </>
       )}
       {hasReport && <ExportMenu runId={run.id} primary={!active} />}
       <ProblemNote error={control.error} />
-      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title="Cancel this run?">
+      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this run?`}>
         <p>
-          The run ends now without a report. Its steps are kept. To get a report of what it has found so far, choose
-          Finish early instead.
+          <Trans>
+            The run ends now without a report. Its steps are kept. To get a report of what it has found so far, choose
+            Finish early instead.
+          </Trans>
         </p>
         <div className="actions">
           <button type="button" className="btn" onClick={() => setIsConfirming(false)}>
-            Keep running
+            <Trans>Keep running</Trans>
           </button>
           <button
             type="button"
@@ -76,7 +81,7 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
               control.mutate(() => cancelRun(run.id, "discard"));
             }}
           >
-            Cancel without a report
+            <Trans>Cancel without a report</Trans>
           </button>
         </div>
       </Dialog>
@@ -86,13 +91,15 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
 
 function ExportMenu({ runId, primary }: { runId: string; primary: boolean }) {
   return (
-    <Menu label="Export" className={primary ? "btn primary" : "btn"}>
-      {FORMATS.map(({ format, name, description }) => (
-        <a key={format} role="menuitem" className="menu-item" href={exportUrl(runId, format)} download>
-          {name}
-          <small>{description}</small>
-        </a>
-      ))}
-    </Menu>
+    <Menu
+      label={t`Export`}
+      className={primary ? "btn primary" : "btn"}
+      items={FORMATS.map(({ format, name, description }) => ({
+        name,
+        description: i18n._(description),
+        href: exportUrl(runId, format),
+        isDownload: true,
+      }))}
+    />
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from "@/shared/format/numbers";
@@ -19,9 +21,9 @@ interface RunHeaderProps {
 export function RunHeader({ run, thread, controls }: RunHeaderProps) {
   const { label, tone } = runStatusLabel(run);
   return (
-    <section className="run-head" aria-label="Question and status">
+    <section className="run-head" aria-label={t`Question and status`}>
       {thread}
-      <h1>{run.question}</h1>
+      <h1 dir="auto">{run.question}</h1>
       <div className="run-meta">
         <span className={`pill ${tone}`} role="status">
           <i />
@@ -34,20 +36,24 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <span className="run-controls">{controls}</span>
       </div>
-      {run.error && <p className="notice coral">{run.error}</p>}
+      {run.error && (
+        <p dir="auto" className="notice coral">
+          {run.error}
+        </p>
+      )}
     </section>
   );
 }
 
 function describeEngines(run: RunDetail): string {
   const names = new Set(Object.values(run.engines).map(describeEngine));
-  return names.size > 0 ? [...names].join(", ") : "default engine";
+  return names.size > 0 ? [...names].join(", ") : t`default engine`;
 }
 
 function describeEngine(config: RunDetail["engines"][string]): string {
   const fallbacks = (config.fallbacks ?? []).map((one) => one.model);
-  const name = [config.model || config.engine, ...fallbacks].join(" or ");
-  return config.prompt_library ? `${name} with ${config.prompt_library}` : name;
+  const name = [config.model || config.engine, ...fallbacks].join(t` or `);
+  return config.prompt_library ? t`${name} with ${config.prompt_library}` : name;
 }
 
 /** What the run does or waits for, with the duration from three seconds on. One line, so that nothing below moves. */
@@ -59,11 +65,17 @@ function StateLine({ run }: { run: RunDetail }) {
   const heartbeatAge =
     run.status === "running" && run.live?.worker_heartbeat_at ? secondsSince(run.live.worker_heartbeat_at, now) : 0;
   if (stream === "lost")
-    return <span className="run-action run-disconnected">connection lost, reconnecting; the run continues</span>;
+    return (
+      <span className="run-action run-disconnected">
+        <Trans>connection lost, reconnecting; the run continues</Trans>
+      </span>
+    );
   if (heartbeatAge > MAX_HEARTBEAT_AGE_SECONDS) {
     return (
       <span className="run-action run-disconnected num">
-        no heartbeat from the worker for {formatDuration(heartbeatAge)}; another worker will continue the run
+        <Trans>
+          no heartbeat from the worker for {formatDuration(heartbeatAge)}; another worker will continue the run
+        </Trans>
       </span>
     );
   }
@@ -88,12 +100,12 @@ function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
       </>
     );
   }
-  if (!run.live) return <>between steps</>;
+  if (!run.live) return <Trans>between steps</Trans>;
   const { verb, object } = currentActionText(run.live.current_action);
   return (
     <>
       <span className="run-action-text" title={object}>
-        {verb} {object && <b>{object}</b>}
+        {verb} {object && <b dir="auto">{object}</b>}
       </span>
       <Elapsed from={run.live.since} now={now} />
     </>
@@ -102,24 +114,32 @@ function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
 
 /** Return what a run without a worker waits for. */
 function waitText(run: RunDetail): string {
-  if (run.status === "queued") return "waiting for a worker";
-  if (run.status === "paused") return `waiting for ${run.waiting_for ?? "someone to resume it"}`;
-  return `waiting for ${run.waiting_for ?? "an unknown condition"}`;
+  if (run.status === "queued") return t`waiting for a worker`;
+  if (run.status === "paused") return waitingFor(run.waiting_for ?? t`someone to resume it`);
+  return waitingFor(run.waiting_for ?? t`an unknown condition`);
+}
+
+function waitingFor(what: string): string {
+  return t`waiting for ${what}`;
 }
 
 function EndedLine({ run }: { run: RunDetail }) {
   if (!run.started_at || !run.ended_at) return null;
-  return <span className="run-action num">took {formatMs(Date.parse(run.ended_at) - Date.parse(run.started_at))}</span>;
+  return (
+    <span className="run-action num">
+      <Trans>took {formatMs(Date.parse(run.ended_at) - Date.parse(run.started_at))}</Trans>
+    </span>
+  );
 }
 
 function UsageFacts({ run }: { run: RunDetail }) {
   const { usage: spent, budget } = run;
-  const facts: { name: string; used: string; of: string | null }[] = [
-    { name: "turns", used: String(spent.turns), of: String(budget.max_turns) },
+  const facts: { name: string; used: string; of: string | null; isObvious?: boolean }[] = [
+    { name: t`turns`, used: String(spent.turns), of: String(budget.max_turns) },
   ];
   if (spent.tokens > 0 || budget.max_tokens != null) {
     facts.push({
-      name: "tokens",
+      name: t`tokens`,
       used: formatCompact(spent.tokens),
       of: budget.max_tokens == null ? null : formatCompact(budget.max_tokens),
     });
@@ -132,7 +152,8 @@ function UsageFacts({ run }: { run: RunDetail }) {
     });
   }
   facts.push({
-    name: "working time",
+    name: t`working time`,
+    isObvious: budget.max_seconds != null,
     used: formatMs(spent.seconds * 1000),
     of: budget.max_seconds == null ? null : formatDuration(budget.max_seconds),
   });
@@ -141,8 +162,8 @@ function UsageFacts({ run }: { run: RunDetail }) {
       {facts.map((fact) => (
         <span key={fact.name} className="num run-fact">
           <b>{fact.used}</b>
-          {fact.of && ` of ${fact.of}`}
-          {fact.name && (fact.name !== "working time" || !fact.of) && ` ${fact.name}`}
+          {fact.of && t` of ${fact.of}`}
+          {fact.name && !fact.isObvious && ` ${fact.name}`}
         </span>
       ))}
     </>

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
@@ -15,12 +17,16 @@ export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "crea
   const earlier = others.filter((other) => other.created_at < run.created_at);
   const later = others.filter((other) => other.created_at >= run.created_at);
   return (
-    <nav className="run-thread" aria-label="Questions of this thread">
-      {earlier.length > 0 && <span>Follows</span>}
+    <nav className="run-thread" aria-label={t`Questions of this thread`}>
+      {earlier.length > 0 && (
+        <span>
+          <Trans>Follows</Trans>
+        </span>
+      )}
       {earlier.slice(-2).map((other) => (
         <RunLink key={other.id} run={other} />
       ))}
-      {later.length > 0 && <span>{earlier.length > 0 ? "· continued in" : "Continued in"}</span>}
+      {later.length > 0 && <span>{earlier.length > 0 ? t`· continued in` : t`Continued in`}</span>}
       {later.slice(0, 2).map((other) => (
         <RunLink key={other.id} run={other} />
       ))}
@@ -30,7 +36,7 @@ export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "crea
 
 function RunLink({ run }: { run: Run }) {
   return (
-    <Link to="/runs/$runId" params={{ runId: run.id }}>
+    <Link dir="auto" to="/runs/$runId" params={{ runId: run.id }}>
       {run.question}
     </Link>
   );

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import type { Report } from "@/shared/api/reports";
@@ -40,30 +42,40 @@ export function SourcesView({
   }, [first, loadRange, marks.length]);
   return (
     <div className="sources">
-      <section aria-label="Cited">
-        <h2 className="label">Cited in the report</h2>
+      <section aria-label={t`Cited`}>
+        <h2 className="label">
+          <Trans>Cited in the report</Trans>
+        </h2>
         {isReportWritten ? (
-          <Loaded query={report} label="the report">
+          <Loaded query={report} label={t`the report`}>
             {(it) => <CitedSourceList report={it} pinned={pinned} onPin={onPin} />}
           </Loaded>
         ) : (
           <NoCitations />
         )}
       </section>
-      <section aria-label="Searched and read">
+      <section aria-label={t`Searched and read`}>
         <h2 className="label">
-          Searched and read <span className="num">{retrievalSeqs.length || ""}</span>
+          <Trans>Searched and read</Trans> <span className="num">{retrievalSeqs.length || ""}</span>
         </h2>
-        {retrievalSeqs.length === 0 && <p className="quiet">No searches or reads yet.</p>}
+        {retrievalSeqs.length === 0 && (
+          <p className="quiet">
+            <Trans>No searches or reads yet.</Trans>
+          </p>
+        )}
         <ol>
           {listLoadedSteps(log, retrievalSeqs).map((step) => (
             <li key={step.seq}>
               <button type="button" className="retrieval" onClick={() => onPick(step.seq)}>
                 <span className="mono quiet">{step.seq}</span>
                 <span className="retrieval-kind">{step.label || step.kind}</span>
-                <span>
+                <span dir="auto">
                   {step.title}
-                  {step.detail && <span className="retrieval-detail">{step.detail}</span>}
+                  {step.detail && (
+                    <span dir="auto" className="retrieval-detail">
+                      {step.detail}
+                    </span>
+                  )}
                 </span>
               </button>
             </li>
@@ -75,7 +87,11 @@ export function SourcesView({
 }
 
 function NoCitations() {
-  return <p className="quiet">No citations yet.</p>;
+  return (
+    <p className="quiet">
+      <Trans>No citations yet.</Trans>
+    </p>
+  );
 }
 
 function CitedSourceList({
@@ -89,10 +105,14 @@ function CitedSourceList({
     <ol>
       {sources.map((source) => (
         <li key={source.id} className="cited">
-          <Link to="/library" search={{ source: source.id }}>
+          <Link dir="auto" to="/library" search={{ source: source.id }}>
             {source.label}. {source.title}
           </Link>
-          {source.description && <p className="cited-description">{source.description}</p>}
+          {source.description && (
+            <p dir="auto" className="cited-description">
+              {source.description}
+            </p>
+          )}
           <ul>
             {source.citations.map((citation) => (
               <li key={citation.number}>
@@ -103,7 +123,9 @@ function CitedSourceList({
                 >
                   <span className="cite static">{citation.number}</span>
                   <span>
-                    <span className="cited-quote">{citation.quote}</span>
+                    <span dir="auto" className="cited-quote">
+                      {citation.quote}
+                    </span>
                     {citation.position && <span className="cited-position">{citation.position}</span>}
                   </span>
                 </button>

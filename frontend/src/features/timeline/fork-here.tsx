@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useRef } from "react";
@@ -25,10 +26,10 @@ export function ForkHere({ runId, seq }: { runId: string; seq: number }) {
         type="button"
         className="linkish"
         disabled={fork.isPending}
-        title="Start a new run that continues after this step. The recorded steps up to here are not repeated."
+        title={t`Start a new run that continues after this step. The recorded steps up to here are not repeated.`}
         onClick={() => fork.mutate()}
       >
-        {fork.isPending ? "Forking…" : "Fork from here"}
+        {fork.isPending ? t`Forking…` : t`Fork from here`}
       </button>
       <ProblemNote error={fork.error} />
     </p>

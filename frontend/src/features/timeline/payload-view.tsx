@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import { isSourceSpan, SpanList } from "./span-list";
 
@@ -16,7 +18,12 @@ export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: numb
   if (depth > MAX_DEPTH) return <span className="mono">{JSON.stringify(value)}</span>;
   if (Array.isArray(value)) return <List values={value} depth={depth} />;
   const entries = Object.entries(value as Record<string, unknown>).filter(([, part]) => part !== null && part !== "");
-  if (entries.length === 0) return <span className="quiet">nothing</span>;
+  if (entries.length === 0)
+    return (
+      <span className="quiet">
+        <Trans>nothing</Trans>
+      </span>
+    );
   return (
     <dl className="payload">
       {entries.map(([name, part]) => (
@@ -32,10 +39,15 @@ export function PayloadView({ value, depth = 0 }: { value: unknown; depth?: numb
 }
 
 function List({ values, depth }: { values: unknown[]; depth: number }) {
-  if (values.length === 0) return <span className="quiet">none</span>;
+  if (values.length === 0)
+    return (
+      <span className="quiet">
+        <Trans>none</Trans>
+      </span>
+    );
   if (values.every(isSourceSpan)) return <SpanList spans={values} />;
   if (values.every((value) => isScalar(value) && String(value).length < 40)) {
-    return <span>{values.map(String).join(", ")}</span>;
+    return <span dir="auto">{values.map(String).join(", ")}</span>;
   }
   return (
     <ol className="payload-list">
@@ -54,11 +66,11 @@ function LongText({ text }: { text: string }) {
   const [open, setOpen] = useState(false);
   const isFolded = text.length > MAX_VISIBLE_CHARS && !open;
   return (
-    <span className="payload-text">
+    <span dir="auto" className="payload-text">
       {isFolded ? `${text.slice(0, MAX_VISIBLE_CHARS)}…` : text}
       {text.length > MAX_VISIBLE_CHARS && (
         <button type="button" className="linkish" onClick={() => setOpen(!open)}>
-          {open ? "Collapse" : `Show all ${text.length} characters`}
+          {open ? t`Collapse` : t`Show all ${text.length} characters`}
         </button>
       )}
     </span>

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { isNotFound } from "@/shared/api/client";
@@ -26,7 +28,7 @@ export function SpanList({ spans }: { spans: readonly SourceSpan[] }) {
       {visible.length < spans.length && (
         <li>
           <button type="button" className="linkish" onClick={() => setShowsAll(true)}>
-            Show {spans.length - visible.length} more
+            <Trans>Show {spans.length - visible.length} more</Trans>
           </button>
         </li>
       )}
@@ -37,14 +39,23 @@ export function SpanList({ spans }: { spans: readonly SourceSpan[] }) {
 function SpanLine({ span }: { span: SourceSpan }) {
   const [open, setOpen] = useState(false);
   const passage = useQuery(passageQuery(span, 0));
-  if (isNotFound(passage.error)) return <li className="quiet">This passage was erased from the library.</li>;
+  if (isNotFound(passage.error))
+    return (
+      <li className="quiet">
+        <Trans>This passage was erased from the library.</Trans>
+      </li>
+    );
   return (
     <li>
-      <Loaded query={passage} label="the passage">
+      <Loaded query={passage} label={t`the passage`}>
         {({ title, text }) => (
           <button type="button" className="span-line" aria-expanded={open} onClick={() => setOpen(!open)}>
-            <span className="span-title">{title}</span>
-            <span className={open ? "span-text open" : "span-text"}>{text}</span>
+            <span dir="auto" className="span-title">
+              {title}
+            </span>
+            <span dir="auto" className={open ? "span-text open" : "span-text"}>
+              {text}
+            </span>
           </button>
         )}
       </Loaded>

@@ -1,7 +1,9 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { parseFiles } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
-import { formatMs } from "@/shared/format/numbers";
+import { formatDateTime, formatMs } from "@/shared/format/numbers";
 import { MARK_STYLES, markForStep } from "@/shared/minimap/marks";
 import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
@@ -26,7 +28,9 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
     <>
       {newTurn && (
         <h2 className="turn">
-          Turn <span className="num">{step.turn}</span>
+          <Trans>
+            Turn <span className="num">{step.turn}</span>
+          </Trans>
         </h2>
       )}
       <button
@@ -39,12 +43,22 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
         <span className="step-seq num">{seq}</span>
         <StepKind step={step} />
         <span className="step-body">
-          <span className="step-title">{step.title}</span>
-          {step.detail && <span className="step-detail">{step.detail}</span>}
+          <span dir="auto" className="step-title">
+            {step.title}
+          </span>
+          {step.detail && (
+            <span dir="auto" className="step-detail">
+              {step.detail}
+            </span>
+          )}
         </span>
         <span className="step-duration num">
           {step.ms !== null && step.ms > 0 && formatMs(step.ms)}
-          {step.tokens > 0 && <span className="step-tokens">{step.tokens} tok</span>}
+          {step.tokens > 0 && (
+            <span className="step-tokens">
+              <Trans>{step.tokens} tok</Trans>
+            </span>
+          )}
         </span>
       </button>
       {open && <StepDetails runId={runId} seq={seq} />}
@@ -54,7 +68,7 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
 
 function StepKind({ step }: { step: Step }) {
   const { color } = MARK_STYLES[markForStep(step)];
-  const label = step.ok ? step.label || step.kind : "failed";
+  const label = step.ok ? step.label || step.kind : t`failed`;
   return (
     <span className="step-kind" style={{ color: `var(${color === "--sun-mark" ? "--sun" : color})` }}>
       {label}
@@ -66,10 +80,10 @@ function StepDetails({ runId, seq }: { runId: string; seq: number }) {
   const detail = useQuery(stepQuery(runId, seq));
   return (
     <div className="step-open">
-      <Loaded query={detail} label="the step">
+      <Loaded query={detail} label={t`the step`}>
         {({ at, kind, payload }) => (
           <>
-            <p className="quiet">{new Date(at).toLocaleString("en", { timeStyle: "medium", dateStyle: "medium" })}</p>
+            <p className="quiet">{formatDateTime(at, "medium")}</p>
             <RunFiles runId={runId} files={parseFiles(payload)} />
             <PayloadView value={payload} />
             {kind !== "ended" && <ForkHere runId={runId} seq={seq} />}

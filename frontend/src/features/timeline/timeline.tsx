@@ -1,6 +1,7 @@
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { pluralize } from "@/shared/format/numbers";
 import { findSeqs, type StepMark } from "@/shared/minimap/marks";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
@@ -103,23 +104,29 @@ export function Timeline(props: TimelineProps) {
     setOpen(next);
   };
   useHotkeys([
-    { keys: "j", description: "Next step", run: () => selectRelative(1) },
-    { keys: "k", description: "Previous step", run: () => selectRelative(-1) },
-    { keys: "o", description: "Open or close the step", run: () => selected !== null && toggle(selected) },
-    { keys: "G", description: "Go to the last step", run: scrollToEnd },
+    { keys: "j", description: t`Next step`, run: () => selectRelative(1) },
+    { keys: "k", description: t`Previous step`, run: () => selectRelative(-1) },
+    { keys: "o", description: t`Open or close the step`, run: () => selected !== null && toggle(selected) },
+    { keys: "G", description: t`Go to the last step`, run: scrollToEnd },
   ]);
 
   return (
     <div className="timeline">
       {markFilter && (
         <p className="timeline-only">
-          {pluralize(count, "step")} of {log.last} shown
+          <Trans>
+            <Plural value={count} one="# step" other="# steps" /> of {log.last} shown
+          </Trans>
           <button type="button" className="btn small" onClick={onShowAll}>
-            Show all
+            <Trans>Show all</Trans>
           </button>
         </p>
       )}
-      {count === 0 && <p className="quiet timeline-empty">The first step appears here shortly.</p>}
+      {count === 0 && (
+        <p className="quiet timeline-empty">
+          <Trans>The first step appears here shortly.</Trans>
+        </p>
+      )}
       <ol ref={list} style={{ height: virtual.getTotalSize() }}>
         {items.map((item) => {
           const seq = seqOfRow(rows, item.index);
@@ -148,7 +155,7 @@ export function Timeline(props: TimelineProps) {
       </ol>
       {tail.unseen > 0 && (
         <button type="button" className="timeline-new" onClick={tail.catchUp}>
-          {tail.unseen} new ↓
+          <Trans>{tail.unseen} new ↓</Trans>
         </button>
       )}
     </div>

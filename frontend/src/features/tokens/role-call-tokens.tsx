@@ -1,6 +1,7 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { RoleCall } from "@/shared/api/trajectories";
-import { pluralize } from "@/shared/format/numbers";
 import { buildTokenRows, surpriseLevel, type TokenRow, visibleText } from "./token-rows";
 
 /** One role call: its engine, its prompt, and its completion token by token. */
@@ -11,7 +12,7 @@ export function RoleCallTokens({ call, onPick }: { call: RoleCall; onPick(seq: n
     <article className="role-call">
       <header>
         <button type="button" className="linkish" onClick={() => onPick(call.seq)}>
-          step {call.seq}
+          <Trans>step {call.seq}</Trans>
         </button>
         <span className="mono">{call.policy || call.model || call.engine}</span>
         <Trainability call={call} />
@@ -22,7 +23,7 @@ export function RoleCallTokens({ call, onPick }: { call: RoleCall; onPick(seq: n
             aria-pressed={showsTable}
             onClick={() => setShowsTable(!showsTable)}
           >
-            Table
+            <Trans>Table</Trans>
           </button>
         )}
       </header>
@@ -36,7 +37,7 @@ function Trainability({ call }: { call: RoleCall }) {
   const reason = call.quarantine || call.trainable_reason;
   return (
     <span className={call.quarantine ? "role-call-trainability quarantined" : "role-call-trainability"}>
-      {call.quarantine ? "quarantined" : `trainable: ${call.trainable}`}
+      {call.quarantine ? t`quarantined` : t`trainable: ${call.trainable}`}
       {reason && <span className="quiet"> {reason}</span>}
     </span>
   );
@@ -44,17 +45,21 @@ function Trainability({ call }: { call: RoleCall }) {
 
 function Prompt({ call }: { call: RoleCall }) {
   const tokens = call.tokens;
-  const added = tokens ? `${pluralize(tokens.prompt_ids.length, "token")} after ${tokens.offset}` : "";
+  const added = tokens
+    ? t`${plural(tokens.prompt_ids.length, { one: "# token", other: "# tokens" })} after ${tokens.offset}`
+    : "";
   if (call.messages.length === 0) return null;
   return (
     <details className="role-call-prompt">
       <summary>
-        Prompt <span className="quiet num">{added}</span>
+        <Trans>
+          Prompt <span className="quiet num">{added}</span>
+        </Trans>
       </summary>
       {call.messages.map((message, nth) => (
         // Messages of a prompt never change their order.
         // biome-ignore lint/suspicious/noArrayIndexKey: see above
-        <p key={nth}>
+        <p dir="auto" key={nth}>
           <b>{message.role}</b> {message.text}
         </p>
       ))}
@@ -63,10 +68,15 @@ function Prompt({ call }: { call: RoleCall }) {
 }
 
 function Completion({ call, rows }: { call: RoleCall; rows: readonly TokenRow[] }) {
-  if (rows.length === 0) return <p className="role-call-text">{call.completion || "No text."}</p>;
+  if (rows.length === 0)
+    return (
+      <p dir="auto" className="role-call-text">
+        {call.completion || t`No text.`}
+      </p>
+    );
   const hasNoText = rows.every((row) => row.text === null);
   return (
-    <p className="role-call-text">
+    <p dir="auto" className="role-call-text">
       {hasNoText && `${call.completion}\n`}
       {rows.map((row) => (
         <span
@@ -86,12 +96,24 @@ function TokenTable({ rows }: { rows: readonly TokenRow[] }) {
     <table className="tok-table num">
       <thead>
         <tr>
-          <th>id</th>
-          <th>token</th>
-          <th>trained</th>
-          <th>log-probability</th>
-          <th>entropy</th>
-          <th>span</th>
+          <th>
+            <Trans>id</Trans>
+          </th>
+          <th>
+            <Trans>token</Trans>
+          </th>
+          <th>
+            <Trans>trained</Trans>
+          </th>
+          <th>
+            <Trans>log-probability</Trans>
+          </th>
+          <th>
+            <Trans>entropy</Trans>
+          </th>
+          <th>
+            <Trans>span</Trans>
+          </th>
         </tr>
       </thead>
       <tbody>
@@ -99,7 +121,7 @@ function TokenTable({ rows }: { rows: readonly TokenRow[] }) {
           <tr key={row.index}>
             <td>{row.id}</td>
             <td className="mono">{row.text === null ? "" : visibleText(row)}</td>
-            <td>{row.trained ? "yes" : "no"}</td>
+            <td>{row.trained ? t`yes` : t`no`}</td>
             <td>{row.logprob.toFixed(4)}</td>
             <td>{row.entropy === null ? "" : row.entropy.toFixed(3)}</td>
             <td>{row.span.replaceAll("_", " ")}</td>
@@ -112,5 +134,7 @@ function TokenTable({ rows }: { rows: readonly TokenRow[] }) {
 
 function describeToken(row: TokenRow): string {
   const part = row.span ? `, ${row.span.replaceAll("_", " ")}` : "";
-  return `id ${row.id}, log-probability ${row.logprob.toFixed(4)}${row.trained ? "" : ", not trained"}${part}`;
+  const logprob = row.logprob.toFixed(4);
+  if (row.trained) return t`id ${row.id}, log-probability ${logprob}${part}`;
+  return t`id ${row.id}, log-probability ${logprob}, not trained${part}`;
 }

@@ -1,7 +1,8 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import type { RunDetail } from "@/shared/api/runs";
 import { type RoleCall, type Segment, type Trajectory, trajectoryQuery } from "@/shared/api/trajectories";
-import { pluralize } from "@/shared/format/numbers";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import { RoleCallTokens } from "./role-call-tokens";
 import "./tokens.css";
@@ -16,11 +17,11 @@ interface TokensViewProps {
 export function TokensView({ run, active, onPick }: TokensViewProps) {
   const pages = useInfiniteQuery(trajectoryQuery(run.id, active));
   return (
-    <section className="tokens" aria-label="Tokens">
-      <Loaded query={pages} label="the trajectory">
+    <section className="tokens" aria-label={t`Tokens`}>
+      <Loaded query={pages} label={t`the trajectory`}>
         {(loaded) => <RoleCalls pages={loaded.pages} onPick={onPick} />}
       </Loaded>
-      <LoadMore query={pages} text="More role calls" />
+      <LoadMore query={pages} text={t`More role calls`} />
     </section>
   );
 }
@@ -32,7 +33,11 @@ function RoleCalls({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq
     <>
       {first && <TrajectorySummary trajectory={first} />}
       {calls.some((call) => call.tokens) && <Legend />}
-      {calls.length === 0 && <p className="quiet">The first role call appears here when it completes.</p>}
+      {calls.length === 0 && (
+        <p className="quiet">
+          <Trans>The first role call appears here when it completes.</Trans>
+        </p>
+      )}
       <ol>
         {calls.map((turn, nth) => (
           <li key={turn.seq}>
@@ -48,8 +53,10 @@ function RoleCalls({ pages, onPick }: { pages: readonly Trajectory[]; onPick(seq
 function Legend() {
   return (
     <p className="quiet tokens-legend">
-      The less likely a token was, the stronger its background, from <span className="tok s2">yellow</span> to{" "}
-      <span className="tok s4">red</span>. <span className="tok masked">Dotted</span> tokens are not trained.
+      <Trans>
+        The less likely a token was, the stronger its background, from <span className="tok s2">yellow</span> to{" "}
+        <span className="tok s4">red</span>. <span className="tok masked">Dotted</span> tokens are not trained.
+      </Trans>
     </p>
   );
 }
@@ -67,24 +74,33 @@ function TrajectorySummary({ trajectory }: { trajectory: Trajectory }) {
   const scores = trajectory.scores.map((score) => `${score.scorer} ${score.value ?? score.failure}`);
   const parts = [
     trajectory.outcome?.replace("_", " "),
-    trajectory.reward === null ? null : `reward ${trajectory.reward}`,
-    trajectory.member === null ? null : `rollout ${trajectory.member} of its group`,
-    pluralize(trajectory.segments.length, "segment"),
+    trajectory.reward === null ? null : t`reward ${trajectory.reward}`,
+    trajectory.member === null ? null : t`rollout ${trajectory.member} of its group`,
+    plural(trajectory.segments.length, { one: "# segment", other: "# segments" }),
     ...scores,
   ];
   return <p className="quiet num">{parts.filter(Boolean).join(" · ")}</p>;
 }
 
 function SegmentHead({ segment, call }: { segment: Segment | undefined; call: RoleCall }) {
-  if (!segment) return <h3 className="tokens-segment">{call.role}: no segment</h3>;
-  const shared = segment.shared_tokens ? `, ${pluralize(segment.shared_tokens, "token")} shared with it` : "";
+  if (!segment)
+    return (
+      <h3 className="tokens-segment">
+        <Trans>{call.role}: no segment</Trans>
+      </h3>
+    );
+  const shared = segment.shared_tokens
+    ? t`, ${plural(segment.shared_tokens, { one: "# token", other: "# tokens" })} shared with it`
+    : "";
   return (
     <h3 className="tokens-segment">
-      Segment <span className="num">{segment.index}</span>, {segment.role}
+      <Trans>
+        Segment <span className="num">{segment.index}</span>, {segment.role}
+      </Trans>
       <span className="quiet">
         {" · "}
         {segment.boundary_reason.replaceAll("_", " ")}
-        {segment.parent_index !== null && ` after segment ${segment.parent_index}${shared}`}
+        {segment.parent_index !== null && t` after segment ${segment.parent_index}${shared}`}
       </span>
     </h3>
   );

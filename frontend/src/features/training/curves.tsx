@@ -1,3 +1,6 @@
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type PointerEvent, useState } from "react";
 import { CRITIC_HEADS, explainedVarianceMetric } from "@/shared/api/training";
 import { useWidth } from "@/shared/ui/hooks";
@@ -16,57 +19,56 @@ import {
 import { formatMetric } from "./training-labels";
 
 interface Chart {
-  title: string;
+  title: MessageDescriptor;
   /** Explanation of the metric. */
-  description: string;
-  lines: readonly { name: string; prefix: string }[];
+  description: MessageDescriptor;
+  lines: readonly { name: string; prefix?: MessageDescriptor }[];
 }
 
 const CHARTS: readonly Chart[] = [
-  { title: "Reward", description: "Mean over the rollouts of a step", lines: [{ name: "reward", prefix: "" }] },
+  { title: msg`Reward`, description: msg`Mean over the rollouts of a step`, lines: [{ name: "reward" }] },
   {
-    title: "Success",
-    description: "Fraction of rollouts that completed their task",
-    lines: [{ name: "success_rate", prefix: "" }],
+    title: msg`Success`,
+    description: msg`Fraction of rollouts that completed their task`,
+    lines: [{ name: "success_rate" }],
   },
   {
-    title: "Entropy",
-    description: "Nats per token; falls as the policy becomes more certain",
-    lines: [{ name: "entropy", prefix: "" }],
+    title: msg`Entropy`,
+    description: msg`Nats per token; falls as the policy becomes more certain`,
+    lines: [{ name: "entropy" }],
   },
   {
-    title: "KL",
-    description: "Nats per token, relative to the weights that sampled",
-    lines: [{ name: "kl", prefix: "" }],
+    title: msg`KL`,
+    description: msg`Nats per token, relative to the weights that sampled`,
+    lines: [{ name: "kl" }],
   },
   {
-    title: "Gradient norm",
-    description: "Before clipping; mean over the updates of a step",
-    lines: [{ name: "grad_norm", prefix: "" }],
+    title: msg`Gradient norm`,
+    description: msg`Before clipping; mean over the updates of a step`,
+    lines: [{ name: "grad_norm" }],
   },
   {
-    title: "Clipped",
-    description: "Fraction of tokens whose ratio was outside the clip range, below (dashed) and above",
+    title: msg`Clipped`,
+    description: msg`Fraction of tokens whose ratio was outside the clip range, below (dashed) and above`,
     lines: [
-      { name: "clip_high", prefix: "above " },
-      { name: "clip_low", prefix: "below " },
+      { name: "clip_high", prefix: msg`above ` },
+      { name: "clip_low", prefix: msg`below ` },
     ],
   },
 ];
 
-const CRITIC_TITLES: Record<(typeof CRITIC_HEADS)[number], string> = {
-  value: "Explained variance",
-  value_high: "Explained variance, subgoals",
-  value_low: "Explained variance, actions",
-  value_switch: "Explained variance, switches",
+const CRITIC_TITLES: Record<(typeof CRITIC_HEADS)[number], MessageDescriptor> = {
+  value: msg`Explained variance`,
+  value_high: msg`Explained variance, subgoals`,
+  value_low: msg`Explained variance, actions`,
+  value_switch: msg`Explained variance, switches`,
 };
 
 /** Shown only for jobs with a critic. */
 const CRITIC_CHARTS: readonly Chart[] = CRITIC_HEADS.map((head) => ({
   title: CRITIC_TITLES[head],
-  description:
-    "Fraction of the variance of the returns of turns that the critic explains: 1 is all of it, 0 is no better than a constant",
-  lines: [{ name: explainedVarianceMetric(head), prefix: "" }],
+  description: msg`Fraction of the variance of the returns of turns that the critic explains: 1 is all of it, 0 is no better than a constant`,
+  lines: [{ name: explainedVarianceMetric(head) }],
 }));
 
 const HEIGHT_PX = 84;
@@ -84,9 +86,9 @@ export function Curves({ series, steps, problemSteps }: CurvesProps) {
   const [hoveredStep, setHoveredStep] = useState<number | null>(null);
   const shared = { series, steps, problemSteps, hoveredStep, onHover: setHoveredStep };
   return (
-    <section className="curves" aria-label="Curves">
+    <section className="curves" aria-label={t`Curves`}>
       {[...CHARTS, ...CRITIC_CHARTS.filter(({ lines }) => lines.some(({ name }) => series.has(name)))].map((one) => (
-        <Curve key={one.title} chart={one} {...shared} />
+        <Curve key={one.lines[0]?.name} chart={one} {...shared} />
       ))}
     </section>
   );
@@ -98,21 +100,17 @@ interface CurveProps extends CurvesProps {
   onHover(step: number | null): void;
 }
 
-function Curve({
-  chart: { title, description: hint, lines },
-  series,
-  steps,
-  problemSteps,
-  hoveredStep,
-  onHover,
-}: CurveProps) {
+function Curve({ chart, series, steps, problemSteps, hoveredStep, onHover }: CurveProps) {
   const [element, setBox] = useState<HTMLElement | null>(null);
   const width = useWidth(element);
+  const { lines } = chart;
+  const title = i18n._(chart.title);
+  const hint = i18n._(chart.description);
   const points = lines.map(({ name }) => series.get(name) ?? []);
   const scale = fitScale(points, width, HEIGHT_PX, steps);
   const isMeasured = points.some((line) => line.length > 0);
   const valueLabel = lines
-    .map(({ prefix }, nth) => valueText(prefix, findPoint(points[nth] ?? [], hoveredStep)?.value))
+    .map(({ prefix }, nth) => valueText(prefix ? i18n._(prefix) : "", findPoint(points[nth] ?? [], hoveredStep)?.value))
     .join(" · ");
   const handlePointerMove = (event: PointerEvent) => {
     const from = event.currentTarget.getBoundingClientRect();
@@ -122,15 +120,19 @@ function Curve({
     <figure className="curve">
       <figcaption title={hint}>
         <b>{title}</b>
-        <span className="num">{isMeasured ? valueLabel : "not measured"}</span>
-        {hoveredStep !== null && isMeasured && <span className="quiet num">step {hoveredStep}</span>}
+        <span className="num">{isMeasured ? valueLabel : t`not measured`}</span>
+        {hoveredStep !== null && isMeasured && (
+          <span className="quiet num">
+            <Trans>step {hoveredStep}</Trans>
+          </span>
+        )}
       </figcaption>
       <div ref={setBox} onPointerMove={handlePointerMove} onPointerLeave={() => onHover(null)}>
         <svg
           width={width}
           height={HEIGHT_PX}
           role="img"
-          aria-label={`${title}: ${isMeasured ? valueLabel : "not measured"}`}
+          aria-label={`${title}: ${isMeasured ? valueLabel : t`not measured`}`}
         >
           {problemSteps.map((step) => (
             <path key={step} className="curve-problem" d={`M${stepX(step, scale)} 0V${HEIGHT_PX}`} />
@@ -167,14 +169,14 @@ function Curve({
 
 /** Return the measured range, not the range of the chart's scale. */
 export function rangeText(range: { low: number; high: number } | null): string {
-  if (range === null) return "no finite value";
+  if (range === null) return t`no finite value`;
   const { low, high } = range;
-  return low === high ? `${formatMetric(low)} throughout` : `${formatMetric(low)} to ${formatMetric(high)}`;
+  return low === high ? t`${formatMetric(low)} throughout` : t`${formatMetric(low)} to ${formatMetric(high)}`;
 }
 
 function valueText(prefix: string, value: number | null | undefined): string {
   if (value === undefined) return `${prefix}–`;
-  return `${prefix}${value === null ? "not finite" : formatMetric(value)}`;
+  return `${prefix}${value === null ? t`not finite` : formatMetric(value)}`;
 }
 
 const GROUPS_HEIGHT_PX = 56;
@@ -187,7 +189,7 @@ export function GroupOutcomeChart({ series, steps }: { series: Series; steps: nu
   const strokeWidth = Math.max(0.8, Math.min(6, (width / Math.max(1, steps)) * 0.6));
   return (
     <div ref={setBox} className="group-outcomes">
-      <svg width={width} height={GROUPS_HEIGHT_PX} role="img" aria-label="Groups by step" strokeWidth={strokeWidth}>
+      <svg width={width} height={GROUPS_HEIGHT_PX} role="img" aria-label={t`Groups by step`} strokeWidth={strokeWidth}>
         <path className="curve-base" d={`M0 ${GROUPS_HEIGHT_PX / 2}H${width}`} />
         <path className="groups-informative" d={paths.informative} />
         <path className="groups-uniform" d={paths.uniform} />

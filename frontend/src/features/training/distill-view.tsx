@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { enginesQuery, parseEngineConfig } from "@/shared/api/installation";
@@ -7,7 +9,8 @@ import {
   distillationPreviewQuery,
   startDistillation,
 } from "@/shared/api/training";
-import { formatCount, pluralize } from "@/shared/format/numbers";
+import { joinList } from "@/shared/format/lists";
+import { formatCount } from "@/shared/format/numbers";
 import { useDraft } from "@/shared/ui/drafts";
 import { Failure, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
@@ -20,9 +23,15 @@ export function DistillRow({ name, current, onPick }: { name: string; current: b
     <ul>
       <li>
         <button type="button" className="rail-row" aria-current={current ? "true" : undefined} onClick={onPick}>
-          <span className="rail-name">Distill rated runs</span>
+          <span className="rail-name">
+            <Trans>Distill rated runs</Trans>
+          </span>
           {preview.data && <span className="rail-facts num">{describeNewRuns(preview.data)}</span>}
-          {preview.error && !preview.data && <span className="rail-facts">the number could not be loaded</span>}
+          {preview.error && !preview.data && (
+            <span className="rail-facts">
+              <Trans>the number could not be loaded</Trans>
+            </span>
+          )}
         </button>
       </li>
     </ul>
@@ -32,9 +41,10 @@ export function DistillRow({ name, current, onPick }: { name: string; current: b
 /** Return text such as `4 rated runs and 8 scored rollouts since lessons@1`. */
 function describeNewRuns({ new_runs, new_rated_runs, start_version: start }: DistillationPreview): string {
   const scored = new_runs - new_rated_runs;
-  const runs =
-    pluralize(new_rated_runs, "rated run") + (scored > 0 ? ` and ${pluralize(scored, "scored rollout")}` : "");
-  return start ? `${runs} since ${start}` : runs;
+  const ratedRuns = plural(new_rated_runs, { one: "# rated run", other: "# rated runs" });
+  const scoredRollouts = plural(scored, { one: "# scored rollout", other: "# scored rollouts" });
+  const runs = scored > 0 ? joinList([ratedRuns, scoredRollouts]) : ratedRuns;
+  return start ? t`${runs} since ${start}` : runs;
 }
 
 interface DistillViewProps {
@@ -47,16 +57,20 @@ interface DistillViewProps {
 export function DistillView({ name, onName, onJob }: DistillViewProps) {
   const preview = useQuery(distillationPreviewQuery(name));
   return (
-    <article className="distill" aria-label="Distill rated runs">
+    <article className="distill" aria-label={t`Distill rated runs`}>
       <header className="job-head">
-        <h1>Distill rated runs</h1>
+        <h1>
+          <Trans>Distill rated runs</Trans>
+        </h1>
         <p className="quiet">
-          A distillation job compares runs on the same question that were rated or scored differently, reads the
-          corrections by people, and writes experiences that are added to a model’s prompt. No weights are needed. The
-          result is a candidate version: no run uses it until it is promoted.
+          <Trans>
+            A distillation job compares runs on the same question that were rated or scored differently, reads the
+            corrections by people, and writes experiences that are added to a model’s prompt. No weights are needed. The
+            result is a candidate version: no run uses it until it is promoted.
+          </Trans>
         </p>
       </header>
-      <Loaded query={preview} label="the preview">
+      <Loaded query={preview} label={t`the preview`}>
         {(loaded) => <PreviewCounts preview={loaded} onJob={onJob} />}
       </Loaded>
       <DistillForm name={name} preview={preview.data} onName={onName} onJob={onJob} />
@@ -76,42 +90,56 @@ function PreviewCounts({ preview, onJob }: { preview: DistillationPreview; onJob
     waiting_candidate: waiting,
     job_id,
   } = preview;
-  const since = start && ` since ${start}`;
+
   return (
     <>
       <dl className="metrics num distill-metrics">
-        <Count name={`rated runs${since}`} value={new_rated_runs} of={rated_runs} />
+        <Count name={start ? t`rated runs since ${start}` : t`rated runs`} value={new_rated_runs} of={rated_runs} />
         {runs > rated_runs && (
-          <Count name={`scored rollouts${since}`} value={new_runs - new_rated_runs} of={runs - rated_runs} />
+          <Count
+            name={start ? t`scored rollouts since ${start}` : t`scored rollouts`}
+            value={new_runs - new_rated_runs}
+            of={runs - rated_runs}
+          />
         )}
-        <Count name="possible comparisons, one call each" value={comparisons} />
+        <Count name={t`possible comparisons, one call each`} value={comparisons} />
       </dl>
       {withheld > 0 && (
         <p className="notice sun">
-          {pluralize(withheld, "rated run")} of users {withheld === 1 ? "is" : "are"} excluded. Turn on “Use my runs,
-          ratings and corrections for training” in Settings to use {withheld === 1 ? "it" : "them"}.
+          <Plural
+            value={withheld}
+            one="# rated run of users is excluded. Turn on “Use my runs, ratings and corrections for training” in Settings to use it."
+            other="# rated runs of users are excluded. Turn on “Use my runs, ratings and corrections for training” in Settings to use them."
+          />
         </p>
       )}
       {runs === 0 && withheld === 0 && (
         <p className="notice">
-          No run has been rated or scored yet. Open the report of a run, and rate or correct it or one of its sentences.
+          <Trans>
+            No run has been rated or scored yet. Open the report of a run, and rate or correct it or one of its
+            sentences.
+          </Trans>
         </p>
       )}
       {runs > 0 && comparisons === 0 && (
         <p className="quiet">
-          There is nothing to compare. A comparison needs two runs on the same question with different ratings, or a
-          correction.
+          <Trans>
+            There is nothing to compare. A comparison needs two runs on the same question with different ratings, or a
+            correction.
+          </Trans>
         </p>
       )}
       {waiting && (
         <p className="quiet">
-          {waiting} was already distilled from {start} and is waiting to be promoted.
+          <Trans>
+            {waiting} was already distilled from {start} and is waiting to be promoted.
+          </Trans>
         </p>
       )}
       {job_id && (
         <p>
           <button type="button" className="linkish" onClick={() => onJob(job_id)}>
-            A distillation job is running
+            <Trans>A distillation job is running</Trans>
           </button>
         </p>
       )}
@@ -147,7 +175,12 @@ function Count({ name, value, of }: { name: string; value: number; of?: number }
       <dt>{name}</dt>
       <dd>
         {formatCount(value)}
-        {of !== undefined && of !== value && <span className="quiet"> of {formatCount(of)}</span>}
+        {of !== undefined && of !== value && (
+          <span className="quiet">
+            {" "}
+            <Trans>of {formatCount(of)}</Trans>
+          </span>
+        )}
       </dd>
     </div>
   );
@@ -188,15 +221,15 @@ function DistillForm({
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const error = [usd, runUsd].some((text) => text.trim() && !(Number(text) >= 0))
-      ? "Enter the maximum cost as a number of dollars, such as 0.50."
+      ? t`Enter the maximum cost as a number of dollars, such as 0.50.`
       : "";
     setValidationError(error);
     if (!error) start.mutate();
   };
   return (
-    <form className="distill-form" aria-label="Distill" onSubmit={submit}>
+    <form className="distill-form" aria-label={t`Distill`} onSubmit={submit}>
       <label>
-        Prompt library
+        <Trans>Prompt library</Trans>
         <input
           className="field mono"
           value={nameText}
@@ -205,18 +238,22 @@ function DistillForm({
           onChange={(event) => setNameText(event.target.value)}
           onBlur={(event) => event.target.validity.valid && nameText !== name && onName(nameText)}
         />
-        <small>Its versions are listed under this name.</small>
+        <small>
+          <Trans>Its versions are listed under this name.</Trans>
+        </small>
       </label>
       <label>
-        Engine for comparisons
+        <Trans>Engine for comparisons</Trans>
         <input
           className="field mono"
           list="distill-engines"
           value={engine}
-          placeholder="default of this installation"
+          placeholder={t`default of this installation`}
           onChange={(event) => updateForm({ engine: event.target.value })}
         />
-        <small>For example litellm:openai/gpt-5-mini. “extractive” copies corrections unchanged.</small>
+        <small>
+          <Trans>For example litellm:openai/gpt-5-mini. “extractive” copies corrections unchanged.</Trans>
+        </small>
       </label>
       <datalist id="distill-engines">
         {engines.data
@@ -230,47 +267,51 @@ function DistillForm({
       </datalist>
       <Failure query={engines} />
       <label>
-        Maximum cost of comparisons, $
+        <Trans>Maximum cost of comparisons, $</Trans>
         <input
           className="field num"
           inputMode="decimal"
           value={usd}
-          placeholder="daily spending limit"
+          placeholder={t`daily spending limit`}
           onChange={(event) => updateForm({ usd: event.target.value })}
         />
       </label>
       <details className="prompt-library-details">
-        <summary>Evaluate on held-out tasks afterwards</summary>
+        <summary>
+          <Trans>Evaluate on held-out tasks afterwards</Trans>
+        </summary>
         <label>
-          Dataset of stored tasks
+          <Trans>Dataset of stored tasks</Trans>
           <input
             className="field mono"
             value={dataset}
-            placeholder="none: no evaluation"
+            placeholder={t`none: no evaluation`}
             onChange={(event) => updateForm({ dataset: event.target.value })}
           />
           <small>
-            Tasks that were not used for distillation. The candidate and the active version each run up to 50 of them,
-            and the gate compares the results.
+            <Trans>
+              Tasks that were not used for distillation. The candidate and the active version each run up to 50 of them,
+              and the gate compares the results.
+            </Trans>
           </small>
         </label>
         <label>
-          Engine for evaluation
+          <Trans>Engine for evaluation</Trans>
           <input
             className="field mono"
             list="distill-engines"
             value={evaluationEngine}
-            placeholder="engine for comparisons"
+            placeholder={t`engine for comparisons`}
             onChange={(event) => updateForm({ evaluationEngine: event.target.value })}
           />
         </label>
         <label>
-          Maximum cost of each evaluation run, $
+          <Trans>Maximum cost of each evaluation run, $</Trans>
           <input
             className="field num"
             inputMode="decimal"
             value={runUsd}
-            placeholder="daily spending limit"
+            placeholder={t`daily spending limit`}
             onChange={(event) => updateForm({ runUsd: event.target.value })}
           />
         </label>
@@ -282,7 +323,7 @@ function DistillForm({
         className="btn primary"
         disabled={start.isPending || !preview || preview.new_groups === 0 || preview.job_id !== null}
       >
-        {start.isPending ? "Starting…" : "Distill"}
+        {start.isPending ? t`Starting…` : t`Distill`}
       </button>
     </form>
   );

@@ -1,3 +1,5 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import {
   distillationMetricsQuery,
@@ -8,7 +10,7 @@ import {
   type Version,
   versionsQuery,
 } from "@/shared/api/training";
-import { formatCount, pluralize } from "@/shared/format/numbers";
+import { formatCount } from "@/shared/format/numbers";
 import { Loaded } from "@/shared/ui/loaded";
 import { Events, Ledger } from "./job-record";
 import { PromptLibraryView } from "./prompt-library-view";
@@ -27,7 +29,8 @@ export function DistillationMetrics({ job }: { job: JobDetail }) {
     <>
       <span>
         <b>{formatCount(metrics.get("compared") ?? 0)}</b>
-        {metrics.has("total") && ` of ${pluralize(metrics.get("total") ?? 0, "comparison")}`}
+        {metrics.has("total") &&
+          plural(metrics.get("total") ?? 0, { one: " of # comparison", other: " of # comparisons" })}
       </span>
       <span>
         <b>{costText(metrics)}</b>
@@ -43,14 +46,16 @@ export function DistillationDetails({ job }: { job: JobDetail }) {
   const versions = useQuery(versionsQuery);
   return (
     <>
-      <Loaded query={metrics} label="the metrics">
+      <Loaded query={metrics} label={t`the metrics`}>
         {(loaded) => isLive(job) && <ComparisonProgress metrics={loaded} />}
       </Loaded>
       {isLive(job) && (
-        <p className="quiet">You can close this page. Finished comparisons are saved even if the worker stops.</p>
+        <p className="quiet">
+          <Trans>You can close this page. Finished comparisons are saved even if the worker stops.</Trans>
+        </p>
       )}
       {job.produced_version_id !== null && (
-        <Loaded query={versions} label="the candidate">
+        <Loaded query={versions} label={t`the candidate`}>
           {({ items }) => {
             const candidate = items.find(({ id }) => id === job.produced_version_id);
             return candidate && <Candidate version={candidate} versions={items} />;
@@ -68,7 +73,9 @@ export function DistillationDetails({ job }: { job: JobDetail }) {
 function ComparisonProgress({ metrics }: { metrics: ReadonlyMap<string, number> }) {
   const total = metrics.get("total") ?? 0;
   if (total === 0) return null;
-  return <progress className="comparing" aria-label="Comparisons" max={total} value={metrics.get("compared") ?? 0} />;
+  return (
+    <progress className="comparing" aria-label={t`Comparisons`} max={total} value={metrics.get("compared") ?? 0} />
+  );
 }
 
 /** The candidate with its state, actions, evaluations and text. */
@@ -93,8 +100,10 @@ function Candidate({ version, versions }: { version: Version; versions: readonly
       <VersionEvaluations version={version} evaluations={evaluations} />
       <PromptLibraryView versionId={version.id} />
       <p className="quiet">
-        To use it in a run, name it in the engine, for example{" "}
-        <span className="mono">litellm:openai/gpt-5-mini;library={version.name}</span>
+        <Trans>
+          To use it in a run, name it in the engine, for example{" "}
+          <span className="mono">litellm:openai/gpt-5-mini;library={version.name}</span>
+        </Trans>
       </p>
     </section>
   );

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { controlJob, type Job, jobQuery } from "@/shared/api/training";
@@ -24,10 +26,10 @@ export function JobControls({ job }: { job: Job }) {
         type="button"
         className={canResume ? "btn primary" : "btn"}
         disabled={control.isPending || job.requested_action === "cancel"}
-        title={canResume ? "Continue after the last committed step" : "Pause after the current training step"}
+        title={canResume ? t`Continue after the last committed step` : t`Pause after the current training step`}
         onClick={() => control.mutate(canResume || job.requested_action === "pause" ? "resume" : "pause")}
       >
-        {canResume ? "Resume" : job.requested_action === "pause" ? "Keep running" : "Pause"}
+        {canResume ? t`Resume` : job.requested_action === "pause" ? t`Keep running` : t`Pause`}
       </button>
       <button
         type="button"
@@ -35,17 +37,19 @@ export function JobControls({ job }: { job: Job }) {
         disabled={control.isPending || job.requested_action === "cancel"}
         onClick={() => setIsConfirming(true)}
       >
-        {job.requested_action === "cancel" ? "Cancelling after this step…" : "Cancel"}
+        {job.requested_action === "cancel" ? t`Cancelling after this step…` : t`Cancel`}
       </button>
       <ProblemNote error={control.error} />
-      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title="Cancel this job?">
+      <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this job?`}>
         <p>
-          The job ends after the current training step and registers no version. It cannot be resumed. Its committed
-          steps, metrics and ledger are kept. To continue it later, pause it instead.
+          <Trans>
+            The job ends after the current training step and registers no version. It cannot be resumed. Its committed
+            steps, metrics and ledger are kept. To continue it later, pause it instead.
+          </Trans>
         </p>
         <div className="actions">
           <button type="button" className="btn" onClick={() => setIsConfirming(false)}>
-            Keep the job
+            <Trans>Keep the job</Trans>
           </button>
           <button
             type="button"
@@ -55,7 +59,7 @@ export function JobControls({ job }: { job: Job }) {
               control.mutate("cancel");
             }}
           >
-            Cancel the job
+            <Trans>Cancel the job</Trans>
           </button>
         </div>
       </Dialog>

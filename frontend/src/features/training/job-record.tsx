@@ -1,5 +1,7 @@
+import { t } from "@lingui/core/macro";
+import { Plural, Trans } from "@lingui/react/macro";
 import type { JobDetail, TrainingEvent } from "@/shared/api/training";
-import { formatAgo, formatCount, pluralize } from "@/shared/format/numbers";
+import { formatAgo, formatCount } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { eventText, isDistillation, ledgerReason } from "./training-labels";
@@ -9,10 +11,14 @@ export function Ledger({ job }: { job: JobDetail }) {
   const rows = Object.entries(job.ledger).sort(([, a], [, b]) => b - a);
   const all = rows.reduce((sum, [, rolloutCount]) => sum + rolloutCount, 0);
   return (
-    <section aria-label="Ledger">
-      <h2 className="label">Ledger</h2>
+    <section aria-label={t`Ledger`}>
+      <h2 className="label">
+        <Trans>Ledger</Trans>
+      </h2>
       {rows.length === 0 && (
-        <p className="quiet">Each run appears here once, with the reason why it was used or not.</p>
+        <p className="quiet">
+          <Trans>Each run appears here once, with the reason why it was used or not.</Trans>
+        </p>
       )}
       <dl className="metrics num">
         {rows.map(([reason, rolloutCount]) => {
@@ -28,7 +34,13 @@ export function Ledger({ job }: { job: JobDetail }) {
         })}
       </dl>
       {rows.length > 1 && (
-        <p className="quiet num">{pluralize(all, isDistillation(job) ? "run" : "rollout")} in total</p>
+        <p className="quiet num">
+          {isDistillation(job) ? (
+            <Plural value={all} one="# run in total" other="# runs in total" />
+          ) : (
+            <Plural value={all} one="# rollout in total" other="# rollouts in total" />
+          )}
+        </p>
       )}
     </section>
   );
@@ -38,9 +50,11 @@ export function Ledger({ job }: { job: JobDetail }) {
 export function Events({ events }: { events: Loadable<{ items: TrainingEvent[] }> }) {
   const now = useNow(30_000);
   return (
-    <section aria-label="Events">
-      <h2 className="label">Events</h2>
-      <Loaded query={events} label="the events">
+    <section aria-label={t`Events`}>
+      <h2 className="label">
+        <Trans>Events</Trans>
+      </h2>
+      <Loaded query={events} label={t`the events`}>
         {({ items }) => (
           <ol className="events">
             {items.toReversed().map((event) => {

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import {
   isLive,
@@ -29,9 +31,9 @@ import {
 export function JobView({ jobId, onPolicy }: { jobId: string; onPolicy(name: string): void }) {
   const query = useQuery(jobQuery(jobId));
   return (
-    <Loaded query={query} label="the job">
+    <Loaded query={query} label={t`the job`}>
       {(job) => (
-        <article className="job" aria-label={`Job ${shortId(jobId)}`}>
+        <article className="job" aria-label={t`Job ${shortId(jobId)}`}>
           <JobHead job={job} onPolicy={onPolicy} />
           {isDistillation(job) ? <DistillationDetails job={job} /> : <TrainingDetails job={job} />}
         </article>
@@ -63,7 +65,7 @@ function JobHead({ job, onPolicy }: { job: JobDetail; onPolicy(name: string): vo
         <span>{jobConfigText(job)}</span>
         {job.produced_version_id && (
           <button type="button" className="linkish" onClick={() => onPolicy(job.name)}>
-            show versions
+            <Trans>show versions</Trans>
           </button>
         )}
         <span className="job-controls">
@@ -82,10 +84,14 @@ function TrainingMetrics({ job }: { job: JobDetail }) {
         <b>{trainingStepText(job)}</b>
       </span>
       <span>
-        <b>{formatCount(job.groups)}</b> groups considered
+        <Trans>
+          <b>{formatCount(job.groups)}</b> groups considered
+        </Trans>
       </span>
       <span>
-        <b>{formatCount(job.rollouts)}</b> rollouts trained on
+        <Trans>
+          <b>{formatCount(job.rollouts)}</b> rollouts trained on
+        </Trans>
       </span>
     </>
   );
@@ -100,9 +106,13 @@ function TrainingDetails({ job }: { job: JobDetail }) {
     Math.max(job.step, typeof plannedSteps === "number" && isLive(job) ? plannedSteps : 1, ...problemSteps);
   return (
     <>
-      {job.step === 0 && <p className="quiet">Charts appear after the first training step.</p>}
+      {job.step === 0 && (
+        <p className="quiet">
+          <Trans>Charts appear after the first training step.</Trans>
+        </p>
+      )}
       {job.step > 0 && (
-        <Loaded query={chartData} label="the charts">
+        <Loaded query={chartData} label={t`the charts`}>
           {(loaded) => {
             const problemSteps = listProblemSteps(loaded.events.items);
             return (
@@ -112,9 +122,11 @@ function TrainingDetails({ job }: { job: JobDetail }) {
         </Loaded>
       )}
       <div className="job-parts">
-        <section aria-label="Groups">
-          <h2 className="label">Groups</h2>
-          <Loaded query={chartData} label="the groups">
+        <section aria-label={t`Groups`}>
+          <h2 className="label">
+            <Trans>Groups</Trans>
+          </h2>
+          <Loaded query={chartData} label={t`the groups`}>
             {(loaded) => (
               <GroupOutcomes
                 series={buildSeries(loaded.metrics)}
@@ -127,7 +139,9 @@ function TrainingDetails({ job }: { job: JobDetail }) {
         <Events events={events} />
       </div>
       <details className="job-config">
-        <summary>Configuration</summary>
+        <summary>
+          <Trans>Configuration</Trans>
+        </summary>
         <pre className="mono">{JSON.stringify(job.config, null, 2)}</pre>
       </details>
     </>
@@ -145,14 +159,18 @@ function GroupOutcomes({ series, steps }: { series: Series; steps: number }) {
   const total = sumGroupBars(bars);
   return (
     <>
-      {bars.length === 0 && <p className="quiet">No groups yet.</p>}
+      {bars.length === 0 && (
+        <p className="quiet">
+          <Trans>No groups yet.</Trans>
+        </p>
+      )}
       {bars.length > 0 && <GroupOutcomeChart series={series} steps={steps} />}
       {bars.length > 0 && (
         <dl className="metrics num">
-          <GroupTotal sign="informative" name="used, different rewards" value={total.informative} />
-          <GroupTotal sign="uniform" name="used, equal rewards (zero variance)" value={total.uniform} />
-          <GroupTotal sign="unused" name="stale" value={total.stale} />
-          <GroupTotal sign="unused" name="incomplete" value={total.incomplete} />
+          <GroupTotal sign="informative" name={t`used, different rewards`} value={total.informative} />
+          <GroupTotal sign="uniform" name={t`used, equal rewards (zero variance)`} value={total.uniform} />
+          <GroupTotal sign="unused" name={t`stale`} value={total.stale} />
+          <GroupTotal sign="unused" name={t`incomplete`} value={total.incomplete} />
         </dl>
       )}
     </>

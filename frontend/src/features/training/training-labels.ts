@@ -1,7 +1,10 @@
 /** Labels of states, ledger reasons and events of training. Pure. */
 
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import type { Job, JobState, TrainingEvent, Version } from "@/shared/api/training";
-import { formatCount, formatUsd, pluralize } from "@/shared/format/numbers";
+import { joinList } from "@/shared/format/lists";
+import { formatCount, formatUsd } from "@/shared/format/numbers";
 
 export type Tone = "sea" | "moss" | "sun" | "coral" | "";
 
@@ -10,21 +13,25 @@ interface StatusLabel {
   tone: Tone;
 }
 
-const JOB_LABELS: Record<JobState, StatusLabel> = {
-  queued: { label: "Queued", tone: "" },
-  running: { label: "Training", tone: "sea" },
-  paused: { label: "Paused", tone: "sun" },
-  done: { label: "Done", tone: "moss" },
-  failed: { label: "Failed", tone: "coral" },
-  cancelled: { label: "Cancelled", tone: "" },
+/** The label of a table, before it is translated. */
+type Described<T> = Omit<T, "label"> & { label: MessageDescriptor };
+
+const JOB_LABELS: Record<JobState, Described<StatusLabel>> = {
+  queued: { label: msg`Queued`, tone: "" },
+  running: { label: msg({ message: "Training", context: "state of a job" }), tone: "sea" },
+  paused: { label: msg`Paused`, tone: "sun" },
+  done: { label: msg`Done`, tone: "moss" },
+  failed: { label: msg`Failed`, tone: "coral" },
+  cancelled: { label: msg`Cancelled`, tone: "" },
 };
 
 export function jobStatusLabel(job: Pick<Job, "kind" | "state" | "requested_action" | "stop_reason">): StatusLabel {
-  if (job.requested_action === "pause") return { label: "Pausing", tone: "sun" };
-  if (job.requested_action === "cancel") return { label: "Cancelling", tone: "" };
-  if (job.state === "failed" && job.stop_reason === "guard") return { label: "Stopped by a guard", tone: "coral" };
-  if (isDistillation(job) && job.state === "running") return { label: "Distilling", tone: "sea" };
-  return JOB_LABELS[job.state];
+  if (job.requested_action === "pause") return { label: t`Pausing`, tone: "sun" };
+  if (job.requested_action === "cancel") return { label: t`Cancelling`, tone: "" };
+  if (job.state === "failed" && job.stop_reason === "guard") return { label: t`Stopped by a guard`, tone: "coral" };
+  if (isDistillation(job) && job.state === "running") return { label: t`Distilling`, tone: "sea" };
+  const { label, tone } = JOB_LABELS[job.state];
+  return { label: i18n._(label), tone };
 }
 
 /** Return whether the job makes a prompt library from rated runs. */
@@ -32,18 +39,19 @@ export function isDistillation(job: Pick<Job, "kind">): boolean {
   return job.kind === "prompt_library";
 }
 
-const VERSION_LABELS: Record<Version["state"], StatusLabel> = {
-  candidate: { label: "Candidate", tone: "" },
-  canary: { label: "Canary", tone: "sun" },
-  active: { label: "Active", tone: "moss" },
-  retired: { label: "Retired", tone: "" },
-  blocked: { label: "Blocked", tone: "coral" },
+const VERSION_LABELS: Record<Version["state"], Described<StatusLabel>> = {
+  candidate: { label: msg`Candidate`, tone: "" },
+  canary: { label: msg`Canary`, tone: "sun" },
+  active: { label: msg`Active`, tone: "moss" },
+  retired: { label: msg`Retired`, tone: "" },
+  blocked: { label: msg`Blocked`, tone: "coral" },
 };
 
 export function versionStateLabel(version: Pick<Version, "state" | "canary_fraction">): StatusLabel {
-  const { label, tone } = VERSION_LABELS[version.state];
+  const { label: state, tone } = VERSION_LABELS[version.state];
+  const label = i18n._(state);
   const share = version.state === "canary" ? version.canary_fraction : null;
-  return { label: share === null ? label : `${label}, ${formatPercent(share)} of new runs`, tone };
+  return { label: share === null ? label : t`${label}, ${formatPercent(share)} of new runs`, tone };
 }
 
 /** Return why the job ended or is paused, or what it waits for. Empty while it runs. */
@@ -62,16 +70,16 @@ export function phaseText(job: Pick<Job, "state" | "phase">): string {
 export function trainingStepText(job: Pick<Job, "step" | "config">): string {
   const plannedSteps = job.config.steps;
   return typeof plannedSteps === "number"
-    ? `step ${formatCount(job.step)} of ${formatCount(plannedSteps)}`
-    : `step ${formatCount(job.step)}`;
+    ? t`step ${formatCount(job.step)} of ${formatCount(plannedSteps)}`
+    : t`step ${formatCount(job.step)}`;
 }
 
 /** Describe the configuration: the algorithm and the policy that is trained. */
 export function jobConfigText(job: Pick<Job, "kind" | "config">): string {
   const { algorithm, policy } = job.config;
-  if (isDistillation(job)) return `rated and scored runs, compared by ${engineText(job.config.engine)}`;
-  const algorithmText = typeof algorithm === "string" ? algorithm : "custom pipeline";
-  return typeof policy === "string" ? `${algorithmText} from ${policy}` : algorithmText;
+  if (isDistillation(job)) return t`rated and scored runs, compared by ${engineText(job.config.engine)}`;
+  const algorithmText = typeof algorithm === "string" ? algorithm : t`custom pipeline`;
+  return typeof policy === "string" ? t`${algorithmText} from ${policy}` : algorithmText;
 }
 
 function engineText(engine: unknown): string {
@@ -83,7 +91,7 @@ function engineText(engine: unknown): string {
 export function costText(metrics: ReadonlyMap<string, number>): string {
   const tokens = (metrics.get("prompt_tokens") ?? 0) + (metrics.get("completion_tokens") ?? 0);
   const usd = formatUsd(metrics.get("cost_usd") ?? 0);
-  return `${pluralize(tokens, "token")}, ${metrics.get("priced") === 0 ? `at least ${usd}` : usd}`;
+  return `${plural(tokens, { one: "# token", other: "# tokens" })}, ${metrics.get("priced") === 0 ? t`at least ${usd}` : usd}`;
 }
 
 interface LedgerReason {
@@ -91,34 +99,33 @@ interface LedgerReason {
   description: string;
 }
 
-const TRAINING_REASONS: Record<string, LedgerReason> = {
-  used: { label: "used", description: "trained on" },
-  zero_advantage: { label: "zero advantage", description: "all rollouts of its task had the same reward" },
-  stale: { label: "stale", description: "sampled by weights that are too old" },
-  zero_weight: { label: "zero weight", description: "the weight of all its tokens is 0" },
-  incomplete_group: { label: "incomplete group", description: "too few usable rollouts of its task" },
-  truncated: { label: "truncated", description: "longer than the learner's context window" },
-  unselected: { label: "not selected", description: "left out by a selector of the pipeline" },
-  no_tokens: { label: "no tokens", description: "its engine returned no token ids" },
+const TRAINING_REASONS: Record<string, { label: MessageDescriptor; description: MessageDescriptor }> = {
+  used: { label: msg`used`, description: msg`trained on` },
+  zero_advantage: { label: msg`zero advantage`, description: msg`all rollouts of its task had the same reward` },
+  stale: { label: msg`stale`, description: msg`sampled by weights that are too old` },
+  zero_weight: { label: msg`zero weight`, description: msg`the weight of all its tokens is 0` },
+  incomplete_group: { label: msg`incomplete group`, description: msg`too few usable rollouts of its task` },
+  truncated: { label: msg`truncated`, description: msg`longer than the learner's context window` },
+  unselected: { label: msg`not selected`, description: msg`left out by a selector of the pipeline` },
+  no_tokens: { label: msg`no tokens`, description: msg`its engine returned no token ids` },
   not_finite: {
-    label: "not finite",
-    description: "the gradient of the step was not finite, so the weights did not change",
+    label: msg`not finite`,
+    description: msg`the gradient of the step was not finite, so the weights did not change`,
   },
-  infra_error: { label: "platform error", description: "the platform failed, not the policy" },
+  infra_error: { label: msg`platform error`, description: msg`the platform failed, not the policy` },
 };
 
 /** Reasons of a distillation job. */
-const DISTILLATION_REASONS: Record<string, LedgerReason> = {
-  used: { label: "compared", description: "with other runs on its question, or with a correction" },
-  zero_advantage: { label: "not compared", description: "no run on its question was rated differently" },
-  unselected: { label: "not selected", description: "only the best and the worst on a question are compared" },
+const DISTILLATION_REASONS: Record<string, { label: MessageDescriptor; description: MessageDescriptor }> = {
+  used: { label: msg`compared`, description: msg`with other runs on its question, or with a correction` },
+  zero_advantage: { label: msg`not compared`, description: msg`no run on its question was rated differently` },
+  unselected: { label: msg`not selected`, description: msg`only the best and the worst on a question are compared` },
 };
 
 export function ledgerReason(reason: string, isDistilled = false): LedgerReason {
-  return (
-    (isDistilled ? DISTILLATION_REASONS[reason] : undefined) ??
-    TRAINING_REASONS[reason] ?? { label: reason.replaceAll("_", " "), description: "" }
-  );
+  const known = (isDistilled ? DISTILLATION_REASONS[reason] : undefined) ?? TRAINING_REASONS[reason];
+  if (!known) return { label: reason.replaceAll("_", " "), description: "" };
+  return { label: i18n._(known.label), description: i18n._(known.description) };
 }
 
 interface EventText {
@@ -131,38 +138,41 @@ interface EventText {
 /** Return the label and the text of an event. */
 export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventText {
   const detail = (name: string) => (event.detail[name] === undefined ? "" : String(event.detail[name]));
+  const policy = detail("policy");
+  const step = detail("step");
+  const reason = detail("reason");
   switch (event.kind) {
     case "created":
       return {
-        label: "queued",
+        label: t`queued`,
         tone: "",
-        text: detail("runs") ? `with ${distilledFrom(event)}` : `starts from ${detail("policy")}`,
+        text: detail("runs") ? t`with ${distilledFrom(event)}` : t`starts from ${policy}`,
       };
     case "registered":
-      return { label: "registered", tone: "sea", text: detail("policy") };
+      return { label: t`registered`, tone: "sea", text: detail("policy") };
     case "guard":
       return {
-        label: "guard",
+        label: t`guard`,
         tone: "coral",
-        text: `step ${detail("step")}: ${detail("reason")}; rolled back to ${rollbackTarget(event)}`,
+        text: t`step ${step}: ${reason}; rolled back to ${rollbackTarget(event)}`,
       };
     case "not_finite":
-      return { label: "not finite", tone: "coral", text: `step ${detail("step")} changed no weights` };
+      return { label: t`not finite`, tone: "coral", text: t`step ${step} changed no weights` };
     case "failed":
-      return { label: "failed", tone: "coral", text: detail("error") };
+      return { label: t`failed`, tone: "coral", text: detail("error") };
     case "gate":
       return gateText(event);
     case "promoted":
-      return { label: "promoted", tone: "moss", text: `${detail("policy")}, gate ${detail("gate")}` };
+      return { label: t`promoted`, tone: "moss", text: t`${policy}, gate ${detail("gate")}` };
     case "canary":
-      return { label: "canary", tone: "sun", text: `${detail("policy")} on ${canaryShareText(event)}new runs` };
+      return { label: t`canary`, tone: "sun", text: canaryText(event, policy) };
     case "canary_withdrawn":
-      return { label: "canary withdrawn", tone: "sun", text: `${detail("policy")}: ${detail("reason")}` };
+      return { label: t`canary withdrawn`, tone: "sun", text: `${detail("policy")}: ${detail("reason")}` };
     case "rolled_back":
       return {
-        label: "rolled back",
+        label: t`rolled back`,
         tone: "sun",
-        text: `${detail("policy")} to ${detail("back_to")}: ${detail("reason")}`,
+        text: t`${policy} to ${detail("back_to")}: ${reason}`,
       };
     default:
       return { label: event.kind.replaceAll("_", " "), tone: "", text: detail("policy") };
@@ -172,28 +182,31 @@ export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventT
 /** Return text such as `4 rated runs and 8 scored rollouts`. Jobs of earlier versions did not distinguish them. */
 function distilledFrom({ detail }: Pick<TrainingEvent, "detail">): string {
   const all = Number(detail.runs);
-  if (detail.rated_runs === undefined) return `${pluralize(all, "run")} that were rated or scored`;
+  if (detail.rated_runs === undefined)
+    return plural(all, { one: "# run that was rated or scored", other: "# runs that were rated or scored" });
   const rated = Number(detail.rated_runs);
-  const scored = pluralize(all - rated, "scored rollout");
+  const scored = plural(all - rated, { one: "# scored rollout", other: "# scored rollouts" });
   if (rated === 0) return scored;
-  return pluralize(rated, "rated run") + (all > rated ? ` and ${scored}` : "");
+  const ratedRuns = plural(rated, { one: "# rated run", other: "# rated runs" });
+  return all > rated ? joinList([ratedRuns, scored]) : ratedRuns;
 }
 
 function rollbackTarget(event: Pick<TrainingEvent, "detail">): string {
   const step = event.detail.back_to_step;
-  return step ? `step ${step}` : "the start";
+  return step ? t`step ${String(step)}` : t`the start`;
 }
 
-function canaryShareText(event: Pick<TrainingEvent, "detail">): string {
-  return typeof event.detail.fraction === "number" ? `${formatPercent(event.detail.fraction)} of ` : "a fraction of ";
+function canaryText({ detail: { fraction } }: Pick<TrainingEvent, "detail">, policy: string): string {
+  if (typeof fraction !== "number") return t`${policy} on a fraction of new runs`;
+  return t`${policy} on ${formatPercent(fraction)} of new runs`;
 }
 
 function gateText({ detail }: Pick<TrainingEvent, "detail">): EventText {
   const reasons = Array.isArray(detail.reasons) ? detail.reasons.join("; ") : "";
   const { difference } = detail.comparison as { difference: number };
-  const comparison = `against ${detail.active_version}, difference ${formatSigned(difference)}`;
-  if (detail.passed === true) return { label: "passed the gate", tone: "moss", text: comparison };
-  return { label: "rejected by the gate", tone: "coral", text: reasons || comparison };
+  const comparison = t`against ${String(detail.active_version)}, difference ${formatSigned(difference)}`;
+  if (detail.passed === true) return { label: t`passed the gate`, tone: "moss", text: comparison };
+  return { label: t`rejected by the gate`, tone: "coral", text: reasons || comparison };
 }
 
 export function formatPercent(share: number): string {

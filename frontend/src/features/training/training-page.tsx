@@ -1,10 +1,12 @@
+import { msg, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { jobsQuery, type ListedJob, type Version, versionsQuery } from "@/shared/api/training";
 import { formatAgo } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import { DistillRow, DistillView } from "./distill-view";
-import { JobView } from "./job-view";
 import {
   formatMetric,
   isDistillation,
@@ -13,8 +15,11 @@ import {
   stopReasonText,
   trainingStepText,
 } from "./training-labels";
-import { VersionsView } from "./versions-view";
 import "./training.css";
+
+// Jobs and policies are listed first. The code of the selected one follows.
+const JobView = lazyView(msg`the job`, async () => (await import("./job-view")).JobView);
+const VersionsView = lazyView(msg`the versions`, async () => (await import("./versions-view")).VersionsView);
 
 interface TrainingPageProps {
   /** Id of the selected job. `null` selects the newest job, unless a policy is selected. */
@@ -43,15 +48,23 @@ export function TrainingPage({ job, policy, distill, onJob, onPolicy, onDistill 
     return <GettingStarted onDistill={() => onDistill(libraryName)} />;
   return (
     <main className="training">
-      <nav className="training-rail" aria-label="Jobs and policies">
+      <nav className="training-rail" aria-label={t`Jobs and policies`}>
         {!jobs.isPending && !versions.isPending && (
           <DistillRow name={libraryName} current={distill !== null} onPick={() => onDistill(libraryName)} />
         )}
-        <h2 className="label">Jobs</h2>
+        <h2 className="label">
+          <Trans>Jobs</Trans>
+        </h2>
         <Loaded
           query={jobs}
-          label="the jobs"
-          empty={() => (allJobs.length === 0 ? <p className="quiet">No jobs yet. {START_TEXT}</p> : null)}
+          label={t`the jobs`}
+          empty={() =>
+            allJobs.length === 0 ? (
+              <p className="quiet">
+                <Trans>No jobs yet. offing train starts a job from stored rollouts.</Trans>
+              </p>
+            ) : null
+          }
         >
           {() => (
             <ul>
@@ -61,9 +74,11 @@ export function TrainingPage({ job, policy, distill, onJob, onPolicy, onDistill 
             </ul>
           )}
         </Loaded>
-        <LoadMore query={jobs} text="Earlier jobs" />
-        <h2 className="label">Policies</h2>
-        <Loaded query={versions} label="the policies">
+        <LoadMore query={jobs} text={t`Earlier jobs`} />
+        <h2 className="label">
+          <Trans>Policies</Trans>
+        </h2>
+        <Loaded query={versions} label={t`the policies`}>
           {() => (
             <ul>
               {[...new Set(allVersions.map((version) => version.name))].map((one) => (
@@ -83,7 +98,7 @@ export function TrainingPage({ job, policy, distill, onJob, onPolicy, onDistill 
         {distill !== null && <DistillView key={distill} name={distill} onName={onDistill} onJob={onJob} />}
         {selectedJob !== null && <JobView key={selectedJob} jobId={selectedJob} onPolicy={onPolicy} />}
         {selectedJob === null && selectedPolicy !== null && (
-          <Loaded query={versions} label="the versions">
+          <Loaded query={versions} label={t`the versions`}>
             {({ items }) => <VersionsView key={selectedPolicy} name={selectedPolicy} all={items} onJob={onJob} />}
           </Loaded>
         )}
@@ -91,8 +106,6 @@ export function TrainingPage({ job, policy, distill, onJob, onPolicy, onDistill 
     </main>
   );
 }
-
-const START_TEXT = "offing train starts a job from stored rollouts.";
 
 interface RowProps {
   current: boolean;
@@ -113,7 +126,11 @@ function JobRow({ job, current, onPick }: RowProps & { job: ListedJob }) {
         </span>
         <span className="rail-facts num">
           {!isDistillation(job) && <span>{trainingStepText(job)}</span>}
-          {job.reward !== null && <span>reward {formatMetric(job.reward)}</span>}
+          {job.reward !== null && (
+            <span>
+              <Trans>reward {formatMetric(job.reward)}</Trans>
+            </span>
+          )}
           <span>{formatAgo(job.created_at, now)}</span>
         </span>
         <span className="rail-reason">{reason || jobConfigText(job)}</span>
@@ -131,9 +148,15 @@ function PolicyRow({ name, all, current, onPick }: RowProps & { name: string; al
       <button type="button" className="rail-row" aria-current={current ? "true" : undefined} onClick={onPick}>
         <span className="rail-name">{name}</span>
         <span className="rail-facts num">
-          <span>{versions[0]?.version ?? 0} newest</span>
-          <span>{active ? `${active.version} active` : "none active"}</span>
-          {canary && <span>{canary.version} canary</span>}
+          <span>
+            <Trans>{versions[0]?.version ?? 0} newest</Trans>
+          </span>
+          <span>{active ? t`${active.version} active` : t`none active`}</span>
+          {canary && (
+            <span>
+              <Trans>{canary.version} canary</Trans>
+            </span>
+          )}
         </span>
       </button>
     </li>
@@ -144,18 +167,30 @@ function GettingStarted({ onDistill }: { onDistill(): void }) {
   return (
     <main className="training-none">
       <div className="empty">
-        <b>No training jobs and no policies yet</b>
+        <b>
+          <Trans>No training jobs and no policies yet</Trans>
+        </b>
         <p>
-          Run the whole training loop on one machine, with a synthetic world and a weak planner that is trained on its
-          own rollouts:
+          <Trans>
+            Run the whole training loop on one machine, with a synthetic world and a weak planner that is trained on its
+            own rollouts:
+          </Trans>
         </p>
         <p className="mono">offing loop deploy/loop.toml</p>
-        <p>If you have rollouts and a policy, train the policy on the rollouts:</p>
+        <p>
+          <Trans>If you have rollouts and a policy, train the policy on the rollouts:</Trans>
+        </p>
         <p className="mono">offing train job.toml</p>
-        <p>Jobs appear here when they start. You can watch, pause and cancel them.</p>
-        <p>If you have no weights, distill ratings and corrections of reports into experiences for a hosted model:</p>
+        <p>
+          <Trans>Jobs appear here when they start. You can watch, pause and cancel them.</Trans>
+        </p>
+        <p>
+          <Trans>
+            If you have no weights, distill ratings and corrections of reports into experiences for a hosted model:
+          </Trans>
+        </p>
         <button type="button" className="btn" onClick={onDistill}>
-          Distill rated runs
+          <Trans>Distill rated runs</Trans>
         </button>
       </div>
     </main>

@@ -1,3 +1,5 @@
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import {
@@ -24,17 +26,17 @@ export function VersionActions({ version, active }: { version: Version; active: 
     <>
       {allowedActions.includes("promote") && (
         <button type="button" className="btn small" onClick={() => setOpenAction("promote")}>
-          Promote
+          <Trans>Promote</Trans>
         </button>
       )}
       {allowedActions.includes("canary") && (
         <button type="button" className="btn small" onClick={() => setOpenAction("canary")}>
-          Canary
+          <Trans>Canary</Trans>
         </button>
       )}
       {allowedActions.includes("back") && (
         <button type="button" className="btn small" onClick={() => setOpenAction("back")}>
-          {version.state === "canary" ? "Withdraw" : "Roll back"}
+          {version.state === "canary" ? t`Withdraw` : t`Roll back`}
         </button>
       )}
       {openAction === "promote" && <PromoteDialog version={version} active={active} onClose={close} />}
@@ -88,7 +90,7 @@ function ActionDialog({
       <ProblemNote error={mutation.error} />
       <div className="actions">
         <button type="button" className="btn" onClick={onClose}>
-          Cancel
+          <Trans>Cancel</Trans>
         </button>
         {secondaryAction?.(mutation.isError, done)}
         <button type="button" className="btn primary" disabled={mutation.isPending} onClick={() => mutation.mutate()}>
@@ -111,9 +113,9 @@ function PromoteDialog({
   const force = useMutation({ mutationFn: () => promoteVersion(version.id, true) });
   return (
     <ActionDialog
-      title={`Promote ${versionName(version)}?`}
-      pendingLabel="Checking the gate…"
-      actionLabel="Promote"
+      title={t`Promote ${versionName(version)}?`}
+      pendingLabel={t`Checking the gate…`}
+      actionLabel={t`Promote`}
       action={() => promoteVersion(version.id, false)}
       onClose={onClose}
       secondaryAction={(isRejected, done) =>
@@ -124,17 +126,19 @@ function PromoteDialog({
             disabled={force.isPending}
             onClick={() => force.mutate(undefined, { onSuccess: done })}
           >
-            Promote without the gate
+            <Trans>Promote without the gate</Trans>
           </button>
         )
       }
     >
       <p>
-        New runs that name {version.name} without a version will use {versionName(version)}.{" "}
+        <Trans>
+          New runs that name {version.name} without a version will use {versionName(version)}.
+        </Trans>{" "}
         {active
-          ? `It replaces ${versionName(active)} if it is no worse on the tasks that both were evaluated on.`
-          : "No version is active, so there is no comparison."}{" "}
-        Active runs keep their version.
+          ? t`It replaces ${versionName(active)} if it is no worse on the tasks that both were evaluated on.`
+          : t`No version is active, so there is no comparison.`}{" "}
+        <Trans>Active runs keep their version.</Trans>
       </p>
       <ProblemNote error={force.error} />
     </ActionDialog>
@@ -145,18 +149,20 @@ function CanaryDialog({ version, onClose }: { version: Version; onClose(): void 
   const [share, setShare] = useState(0.1);
   return (
     <ActionDialog
-      title={`Start a canary of ${versionName(version)}?`}
-      pendingLabel="Starting…"
-      actionLabel="Start canary"
+      title={t`Start a canary of ${versionName(version)}?`}
+      pendingLabel={t`Starting…`}
+      actionLabel={t`Start canary`}
       action={() => startCanary(version.id, share)}
       onClose={onClose}
     >
       <p>
-        This fraction of the new runs that name {version.name} without a version will use it. A running stack withdraws
-        it automatically if its rollouts score significantly worse than those of the active version.
+        <Trans>
+          This fraction of the new runs that name {version.name} without a version will use it. A running stack
+          withdraws it automatically if its rollouts score significantly worse than those of the active version.
+        </Trans>
       </p>
       <label className="canary-share">
-        Fraction of new runs{" "}
+        <Trans>Fraction of new runs</Trans>{" "}
         <select className="field num" value={share} onChange={(event) => setShare(Number(event.target.value))}>
           {CANARY_SHARES.map((one) => (
             <option key={one} value={one}>
@@ -173,17 +179,17 @@ function RollBackDialog({ version, onClose }: { version: Version; onClose(): voi
   const canary = version.state === "canary";
   return (
     <ActionDialog
-      title={canary ? `Withdraw ${versionName(version)}?` : `Roll back ${versionName(version)}?`}
-      pendingLabel="Rolling back…"
-      actionLabel={canary ? "Withdraw" : "Roll back"}
+      title={canary ? t`Withdraw ${versionName(version)}?` : t`Roll back ${versionName(version)}?`}
+      pendingLabel={t`Rolling back…`}
+      actionLabel={canary ? t`Withdraw` : t`Roll back`}
       action={() => rollBackVersion(version.id)}
       onClose={onClose}
     >
       <p>
         {canary
-          ? "New runs use the active version again, and this version becomes a candidate."
-          : "The version that it replaced becomes active again, and this version is retired."}{" "}
-        No files are changed. Active runs keep their version.
+          ? t`New runs use the active version again, and this version becomes a candidate.`
+          : t`The version that it replaced becomes active again, and this version is retired.`}{" "}
+        <Trans>No files are changed. Active runs keep their version.</Trans>
       </p>
     </ActionDialog>
   );

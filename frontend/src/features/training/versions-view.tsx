@@ -1,7 +1,9 @@
+import { plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Evaluation, evaluationsQuery, type Version } from "@/shared/api/training";
-import { formatAgo, formatCount, pluralize, shortHash } from "@/shared/format/numbers";
+import { formatAgo, formatCount, shortHash } from "@/shared/format/numbers";
 import { useNow } from "@/shared/ui/hooks";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { PromptLibraryView } from "./prompt-library-view";
@@ -24,14 +26,14 @@ export function VersionsView({ name, all, onJob }: VersionsViewProps) {
   const versions = all.filter((version) => version.name === name);
   const active = versions.find(({ state }) => state === "active");
   return (
-    <article className="versions" aria-label={`Versions of ${name}`}>
+    <article className="versions" aria-label={t`Versions of ${name}`}>
       <header className="job-head">
         <h1>{name}</h1>
         <p className="job-meta num">
-          {pluralize(versions.length, "version")} ·{" "}
+          {plural(versions.length, { one: "# version", other: "# versions" })} ·{" "}
           {active
-            ? `runs that name ${name} without a version use version ${active.version}`
-            : "no version is active, so runs must name one"}
+            ? t`runs that name ${name} without a version use version ${active.version}`
+            : t`no version is active, so runs must name one`}
         </p>
       </header>
       <ol>
@@ -87,7 +89,9 @@ function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowP
       <VersionEvaluations version={version} evaluations={evaluations} />
       {version.kind === "prompt_library" && (
         <details className="prompt-library-details" onToggle={(event) => setOpen(event.currentTarget.open)}>
-          <summary>Show text</summary>
+          <summary>
+            <Trans>Show text</Trans>
+          </summary>
           {open && <PromptLibraryView versionId={version.id} />}
         </details>
       )}
@@ -98,7 +102,7 @@ function VersionRow({ version, parent, active, evaluations, onJob }: VersionRowP
 /** Evaluations of a version, or the command that evaluates it. */
 export function VersionEvaluations({ version, evaluations }: Pick<VersionRowProps, "version" | "evaluations">) {
   return (
-    <Loaded query={evaluations} label="the evaluations">
+    <Loaded query={evaluations} label={t`the evaluations`}>
       {({ items }) => (
         <EvaluationList version={version} own={items.filter(({ policy_id }) => policy_id === version.id)} />
       )}
@@ -110,7 +114,8 @@ function EvaluationList({ version, own: evaluations }: { version: Version; own: 
   if (evaluations.length === 0) {
     return (
       <p className="quiet">
-        Not evaluated: <span className="mono">offing policy evaluate {`${version.name}@${version.version}`}</span>
+        <Trans>Not evaluated:</Trans>{" "}
+        <span className="mono">offing policy evaluate {`${version.name}@${version.version}`}</span>
       </p>
     );
   }
@@ -120,16 +125,24 @@ function EvaluationList({ version, own: evaluations }: { version: Version; own: 
 function Lineage({ version, parent, onJob }: Pick<VersionRowProps, "version" | "parent" | "onJob">) {
   const { job, steps, rollouts, compared } = version.lineage;
   const from = parent ? `${parent.name}@${parent.version}` : "";
-  if (typeof job !== "string") return <span>{from ? `on ${from}` : "registered from files"}</span>;
+  if (typeof job !== "string") return <span>{from ? t`on ${from}` : t`registered from files`}</span>;
   return (
     <span>
-      {from && `from ${from} by `}
-      <button type="button" className="linkish" onClick={() => onJob(job)}>
-        job {shortId(job)}
-      </button>
-      {typeof steps === "number" && `, ${pluralize(steps, "step")}`}
-      {typeof rollouts === "number" && ` on ${pluralize(rollouts, "rollout")}`}
-      {typeof compared === "number" && `, ${pluralize(compared, "comparison")}`}
+      {from ? (
+        <Trans>
+          from {from} by{" "}
+          <button type="button" className="linkish" onClick={() => onJob(job)}>
+            job {shortId(job)}
+          </button>
+        </Trans>
+      ) : (
+        <button type="button" className="linkish" onClick={() => onJob(job)}>
+          <Trans>job {shortId(job)}</Trans>
+        </button>
+      )}
+      {typeof steps === "number" && plural(steps, { one: ", # step", other: ", # steps" })}
+      {typeof rollouts === "number" && plural(rollouts, { one: " on # rollout", other: " on # rollouts" })}
+      {typeof compared === "number" && plural(compared, { one: ", # comparison", other: ", # comparisons" })}
     </span>
   );
 }
@@ -141,13 +154,13 @@ function EvaluationScore({ evaluation }: { evaluation: Evaluation }) {
     <div className="score num">
       <Interval mean={reward} low={low} high={high} />
       <span>
-        <b>{reward === null ? "not scored" : reward.toFixed(3)}</b>
-        {low !== null && high !== null && ` (${low.toFixed(3)} to ${high.toFixed(3)})`}
+        <b>{reward === null ? t`not scored` : reward.toFixed(3)}</b>
+        {low !== null && high !== null && t` (${low.toFixed(3)} to ${high.toFixed(3)})`}
       </span>
       <span className="quiet">
-        {dataset}, {mode}, {pluralize(tasks, "task")}
-        {turns !== null && `, ${formatCount(Math.round(turns * 10) / 10)} turns each`}
-        {violated !== null && violated > 0 && `, ${formatPercent(violated)} violated a rule`}
+        {dataset}, {mode}, {plural(tasks, { one: "# task", other: "# tasks" })}
+        {turns !== null && t`, ${formatCount(Math.round(turns * 10) / 10)} turns each`}
+        {violated !== null && violated > 0 && t`, ${formatPercent(violated)} violated a rule`}
       </span>
     </div>
   );

@@ -1,5 +1,6 @@
 /** The API client: typed requests, the session's CSRF token on writes, and problem documents as errors. */
 
+import { t } from "@lingui/core/macro";
 import createClient, { type Middleware } from "openapi-fetch";
 import type { components, paths } from "./schema";
 import { checkServer } from "./server-status";
@@ -23,15 +24,17 @@ export class ProblemError extends Error {
   }
 }
 
-/** The code of a view could not be loaded. */
+/** The code of a view could not be loaded. `hasUnsavedInput` means that a reload would lose typed text. */
 export class ViewLoadError extends ProblemError {
-  constructor() {
+  constructor(hasUnsavedInput = false) {
     super(
       0,
-      "This view could not be loaded",
-      "The server cannot be reached, or it was updated after this page was opened.",
+      t`This view could not be loaded`,
+      t`The server cannot be reached, or it was updated after this page was opened.`,
       null,
-      "Try again, or reload the page. Your input is saved.",
+      hasUnsavedInput
+        ? t`Try again. Before you reload the page, copy what you typed: a reload loses it.`
+        : t`Try again, or reload the page. Your input is saved.`,
     );
     this.name = "MissingCode";
   }
@@ -67,7 +70,7 @@ function stringOrEmpty(value: unknown): string {
 /** Return an error for a problem document, or for another body that was received instead. */
 export function parseProblem(status: number, body: unknown): ProblemError {
   const fields = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
-  const title = stringOrEmpty(fields.title) || `The server responded with status ${status}`;
+  const title = stringOrEmpty(fields.title) || t`The server responded with status ${status}`;
   return new ProblemError(
     status,
     title,
@@ -94,7 +97,7 @@ export async function unwrap<T>(request: Promise<ApiResult<T>>): Promise<T> {
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     checkServer();
-    throw new ProblemError(0, "The server cannot be reached", "No data is lost. Runs continue on the server.");
+    throw new ProblemError(0, t`The server cannot be reached`, t`No data is lost. Runs continue on the server.`);
   }
   if (!result.response.ok) {
     if (UNAVAILABLE_STATUSES.has(result.response.status)) checkServer();

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import type { PickedFile } from "../upload/read-drop";
 import { api, type Schemas, unwrap } from "./client";
@@ -63,7 +64,7 @@ export const libraryStatusQuery = queryOptions({
 
 /** Return the label of a collection. A folder on the server is shown by its last path segment. */
 export function collectionLabel(name: string): string {
-  return name.split(/[\\/]/).findLast(Boolean) ?? "single files";
+  return name.split(/[\\/]/).findLast(Boolean) ?? t`single files`;
 }
 
 /** Return whether a collection is a folder on the server. Only the `offing` command adds documents to it. */

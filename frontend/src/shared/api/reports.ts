@@ -4,6 +4,7 @@ import { api, isNotFound, type Schemas, unwrap } from "./client";
 export type Report = Schemas["ReportOut"];
 export type Sentence = Schemas["SentenceOut"];
 export type Citation = Schemas["CitationOut"];
+export type CitedSource = Schemas["CitedSourceOut"];
 export type Rating = Schemas["RatingOut"];
 export type RatingRequest = Schemas["RatingIn"];
 

@@ -9,6 +9,7 @@ export type Live = Schemas["LiveStatusOut"];
 export type Step = Schemas["StepOut"];
 export type StepKind = Schemas["StepKind"];
 export type RunRequest = Schemas["RunIn"];
+export type FollowUpKind = Schemas["FollowUpKind"];
 
 /** Number of steps per page of the timeline. */
 export const STEP_PAGE_SIZE = 256;

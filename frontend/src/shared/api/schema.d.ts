@@ -777,7 +777,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description List runs, newest first.
+         * @description List runs, newest first, also with `q`. A page of a search may be shorter than `limit` and not be the last.
          */
         get: operations["list_runs"];
         put?: never;
@@ -806,10 +806,20 @@ export interface paths {
         get: operations["get_run"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete Run
+         * @description Delete an ended run permanently with its steps, report, ratings, files, states and the runs that it started.
+         *
+         *     Documents that it fetched, items in LangGraph's store, forks, and what training has made of it stay.
+         */
+        delete: operations["delete_run"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Run
+         * @description Give a run a title and tags, pin it, or archive it.
+         */
+        patch: operations["change_run"];
         trace?: never;
     };
     "/api/v1/runs/{run_id}/cancel": {
@@ -892,7 +902,7 @@ export interface paths {
         };
         /**
          * Export Report
-         * @description Export the report with its evidence as Markdown, HTML or JSON.
+         * @description Export the report with its evidence as a file, or its cited sources for a reference manager.
          */
         get: operations["export_report"];
         put?: never;
@@ -1780,6 +1790,11 @@ export interface components {
             run_id: string | null;
         };
         /**
+         * ChangeKind
+         * @enum {string}
+         */
+        ChangeKind: "added" | "changed" | "removed";
+        /**
          * ChildRunOut
          * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
          * @example {
@@ -1923,6 +1938,42 @@ export interface components {
             title: string;
         };
         /**
+         * ClaimCheckOut
+         * @description How the checker judged the sentences that cite something.
+         */
+        ClaimCheckOut: {
+            /**
+             * Checked By
+             * @description Model of the checker. Empty: it gave no answer.
+             */
+            checked_by: string;
+            /**
+             * Claims
+             * @description Sentences that it was to judge.
+             */
+            claims: number;
+            /**
+             * Failure
+             * @description Why it did not judge all of them. Empty: it did.
+             */
+            failure: string;
+            /**
+             * Groups
+             * @description Calls. Conflicts are looked for among the passages of one call.
+             */
+            groups: number;
+            /**
+             * Judgments
+             * @description Sentences that it judged.
+             */
+            judgments: number;
+            /**
+             * Unverified
+             * @description Contradictions and conflicts in words that no passage contains; not listed.
+             */
+            unverified: number;
+        };
+        /**
          * CollectionOut
          * @example {
          *       "count": 50,
@@ -1973,6 +2024,27 @@ export interface components {
             path?: string | null;
             /** Regex */
             regex?: string | null;
+        };
+        /**
+         * ConflictOut
+         * @description Passages of two sources that disagree on the same matter.
+         */
+        ConflictOut: {
+            /**
+             * Citations
+             * @description Numbers of the two citations whose quotes disagree.
+             */
+            citations: number[];
+            /**
+             * Found By
+             * @enum {string}
+             */
+            found_by: "checker" | "rules";
+            /**
+             * Matter
+             * @description What they disagree about, in words of the checker. Empty: rules found it.
+             */
+            matter: string;
         };
         /**
          * DecisionIn
@@ -2509,6 +2581,76 @@ export interface components {
             text: string;
         };
         /**
+         * FollowUpIn
+         * @description How a run continues from the report of an earlier run.
+         */
+        FollowUpIn: {
+            /**
+             * @description question: answer from the report and its stored evidence, without new research. edit: rewrite the report as a new version that states nothing new. research: research, and merge the findings into the report. auto: the run decides.
+             * @default auto
+             */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * @description The run whose report it is about. null: the latest report of the thread.
+             */
+            run_id?: string | null;
+        };
+        /**
+         * FollowUpKind
+         * @description What a follow-up does with the earlier report.
+         * @enum {string}
+         */
+        FollowUpKind: "auto" | "question" | "edit" | "research";
+        /** FollowUpOut */
+        FollowUpOut: {
+            /** @description The kind that was requested. The report has the one that was chosen. */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * Format: uuid
+             * @description The run whose report it is about.
+             */
+            run_id: string;
+            /**
+             * Version
+             * @description Version of that report.
+             */
+            version: number;
+        };
+        /**
+         * FollowUpOutcomeOut
+         * @description What a report has to do with the earlier report that it follows.
+         */
+        FollowUpOutcomeOut: {
+            /** @description null: the report answers a question and replaces nothing. */
+            changes: components["schemas"]["ReportChangesOut"] | null;
+            chosen_by: components["schemas"]["KindChooser"];
+            /**
+             * Deleted Sources
+             * @description Titles of documents that the earlier report cites and that were deleted since.
+             */
+            deleted_sources: string[];
+            /** @description The kind that was chosen, never auto. */
+            kind: components["schemas"]["FollowUpKind"];
+            /**
+             * Run Id
+             * Format: uuid
+             * @description The run of the earlier report.
+             */
+            run_id: string;
+            /**
+             * Unchanged Because
+             * @description Why the earlier report could not be changed as requested. Empty: it could.
+             */
+            unchanged_because: string;
+            /**
+             * Version
+             * @description Version of the earlier report.
+             */
+            version: number;
+        };
+        /**
          * ForkIn
          * @description Where to fork a run, and the values of the fork that replace those of the run.
          * @example {
@@ -2665,6 +2807,9 @@ export interface components {
          *       "description": "Plans, acts, checks and writes.",
          *       "diagram": "graph TD; planner-->executor;",
          *       "name": "agentflow",
+         *       "optional_roles": [
+         *         "checker"
+         *       ],
          *       "roles": [
          *         "planner",
          *         "executor",
@@ -2686,6 +2831,11 @@ export interface components {
             diagram: string;
             /** Name */
             name: string;
+            /**
+             * Optional Roles
+             * @description Roles that are asked only if the engines of a run name them. `all` leaves them out.
+             */
+            optional_roles: string[];
             /** Roles */
             roles: string[];
             /** @description What the State tab shows for a run. null: the graph has no State tab. */
@@ -2886,6 +3036,35 @@ export interface components {
             text: string;
         };
         /**
+         * JudgmentOut
+         * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
+         */
+        JudgmentOut: {
+            /**
+             * Contradiction
+             * @description Number of the citation with the words that contradict.
+             */
+            contradiction: number | null;
+            /**
+             * Passage
+             * @description Number of the citation whose passage was judged.
+             */
+            passage: number | null;
+            /** Reason */
+            reason: string;
+            /**
+             * Verdict
+             * @enum {string}
+             */
+            verdict: "supported" | "partly" | "contradicted" | "not_found";
+        };
+        /**
+         * KindChooser
+         * @description Who chose the kind of a follow-up.
+         * @enum {string}
+         */
+        KindChooser: "person" | "model" | "rules";
+        /**
          * LibraryStatusOut
          * @example {
          *       "embedding": {
@@ -2930,6 +3109,11 @@ export interface components {
             /** Worker Heartbeat At */
             worker_heartbeat_at?: string | null;
         };
+        /**
+         * MatchLocation
+         * @enum {string}
+         */
+        MatchLocation: "title" | "question" | "report";
         /**
          * McpServerOut
          * @description An MCP server that runs may name in their scope.
@@ -3585,6 +3769,32 @@ export interface components {
             version: number;
         };
         /**
+         * ReportChangesOut
+         * @description Differences from the version before, found by comparison.
+         */
+        ReportChangesOut: {
+            /**
+             * Answer
+             * @description Change of the short answer. Empty: it is the same.
+             */
+            answer: components["schemas"]["SentenceChangeOut"][];
+            /**
+             * Kept Sections
+             * @description Number of sections that are the same.
+             */
+            kept_sections: number;
+            /**
+             * Sections
+             * @description Sections that are not the same.
+             */
+            sections: components["schemas"]["SectionChangeOut"][];
+            /**
+             * Title Before
+             * @description Title of the version before, if it was different. Empty: it is the same.
+             */
+            title_before: string;
+        };
+        /**
          * ReportLength
          * @enum {string}
          */
@@ -3597,16 +3807,31 @@ export interface components {
          *           1
          *         ],
          *         "id": "s1",
+         *         "judgment": {
+         *           "contradiction": null,
+         *           "passage": 1,
+         *           "reason": "It says so.",
+         *           "verdict": "supported"
+         *         },
          *         "layout": "statement",
          *         "passages": [],
          *         "reasons": [],
          *         "rejected": [],
+         *         "rule_verdict": "supported",
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
          *         "unsupported_values": [],
          *         "verdict": "supported"
          *       },
          *       "author": "extractive",
+         *       "check": {
+         *         "checked_by": "openai/gpt-5.2",
+         *         "claims": 1,
+         *         "failure": "",
+         *         "groups": 1,
+         *         "judgments": 1,
+         *         "unverified": 0
+         *       },
          *       "citations": [
          *         {
          *           "end": 196,
@@ -3621,7 +3846,10 @@ export interface components {
          *           "verified": true
          *         }
          *       ],
+         *       "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
+         *       "conflicts": [],
          *       "created_at": "2026-11-21T09:00:00Z",
+         *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
          *       "limitations": "Assembled from quoted sentences without a language model.",
          *       "reason": "answered",
          *       "revision": null,
@@ -3635,10 +3863,17 @@ export interface components {
          *                 1
          *               ],
          *               "id": "s1",
+         *               "judgment": {
+         *                 "contradiction": null,
+         *                 "passage": 1,
+         *                 "reason": "It says so.",
+         *                 "verdict": "supported"
+         *               },
          *               "layout": "statement",
          *               "passages": [],
          *               "reasons": [],
          *               "rejected": [],
+         *               "rule_verdict": "supported",
          *               "supported": true,
          *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
          *               "unsupported_values": [],
@@ -3672,13 +3907,32 @@ export interface components {
             answer: components["schemas"]["SentenceOut"] | null;
             /** Author */
             author: string;
+            /** @description The work of the checker. Null: the run has none. */
+            check: components["schemas"]["ClaimCheckOut"] | null;
             /** Citations */
             citations: components["schemas"]["CitationOut"][];
+            /**
+             * Conflict Search
+             * @description Who looked for conflicts between sources, in words. Empty: no sentence cites anything.
+             */
+            conflict_search: string;
+            /**
+             * Conflicts
+             * @description Where quotes of different sources disagree.
+             */
+            conflicts: components["schemas"]["ConflictOut"][];
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /** @description The earlier report that this one follows, with the changes. null: it follows none. */
+            follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
+            /**
+             * Judged By
+             * @description Who gave the verdicts, in words. Empty: no sentence cites anything.
+             */
+            judged_by: string;
             /** Limitations */
             limitations: string;
             reason: components["schemas"]["StopReason"];
@@ -4424,8 +4678,68 @@ export interface components {
             next: string | null;
         };
         /**
+         * RunChangeIn
+         * @description What to change of a run. A field that is absent or null stays unchanged.
+         * @example {
+         *       "archived": null,
+         *       "pinned": true,
+         *       "tags": [
+         *         "networking"
+         *       ],
+         *       "title": "Connection pools"
+         *     }
+         */
+        RunChangeIn: {
+            /**
+             * Archived
+             * @description true: lists leave the run out unless they ask for it.
+             */
+            archived?: boolean | null;
+            /** Pinned */
+            pinned?: boolean | null;
+            /**
+             * Tags
+             * @description All tags that the run has afterwards: at most 20, of at most 50 characters each.
+             */
+            tags?: string[] | null;
+            /**
+             * Title
+             * @description At most 200 characters. Empty: the title of its report again.
+             */
+            title?: string | null;
+        };
+        /**
+         * RunDeletionOut
+         * @description What a deletion has deleted and kept.
+         * @example {
+         *       "child_runs": 2,
+         *       "kept_fork_ids": [],
+         *       "run_ids": [
+         *         "01980000-0000-7000-8000-00000000000a"
+         *       ]
+         *     }
+         */
+        RunDeletionOut: {
+            /**
+             * Child Runs
+             * @description Number of runs that these runs had started.
+             */
+            child_runs: number;
+            /**
+             * Kept Fork Ids
+             * @description Forks of the deleted runs. They stay with the steps they copied.
+             */
+            kept_fork_ids: string[];
+            /**
+             * Run Ids
+             * @description The run, and the later runs of its thread if they were included.
+             */
+            run_ids: string[];
+        };
+        /**
          * RunDetail
          * @example {
+         *       "archived_at": null,
          *       "budget": {
          *         "max_cost_usd": 0.5,
          *         "max_seconds": 600,
@@ -4449,6 +4763,7 @@ export interface components {
          *       "error": null,
          *       "forked_at_seq": null,
          *       "forked_from_id": null,
+         *       "given_title": "",
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
@@ -4458,7 +4773,9 @@ export interface components {
          *         "since": "2026-11-21T09:00:00Z",
          *         "worker_heartbeat_at": "2026-11-21T09:00:00Z"
          *       },
+         *       "match": null,
          *       "pending_input_requests": 0,
+         *       "pinned_at": null,
          *       "question": "How does undici reuse connections?",
          *       "scope": {
          *         "code": false,
@@ -4473,6 +4790,9 @@ export interface components {
          *       "status": "running",
          *       "step_marks": "npnsmvnsm",
          *       "stop_reason": null,
+         *       "tags": [
+         *         "networking"
+         *       ],
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
          *       "token_details": {
@@ -4492,6 +4812,11 @@ export interface components {
          *     }
          */
         RunDetail: {
+            /**
+             * Archived At
+             * @description null: it is not archived.
+             */
+            archived_at?: string | null;
             budget: components["schemas"]["BudgetIn"];
             /**
              * Created At
@@ -4508,6 +4833,8 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /** @description The earlier report that the run is about. null: there is none. */
+            follow_up?: components["schemas"]["FollowUpOut"] | null;
             /**
              * Forked At Seq
              * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
@@ -4518,6 +4845,12 @@ export interface components {
              * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
+            /**
+             * Given Title
+             * @description The title that a person gave it. Empty: none.
+             * @default
+             */
+            given_title: string;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4530,12 +4863,19 @@ export interface components {
             /** Last Seq */
             last_seq: number;
             live?: components["schemas"]["LiveStatusOut"] | null;
+            /** @description Where it matches the search `q` best. null: nothing was searched. */
+            match?: components["schemas"]["RunMatchOut"] | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
+            /**
+             * Pinned At
+             * @description null: it is not pinned.
+             */
+            pinned_at?: string | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -4552,13 +4892,19 @@ export interface components {
             step_marks: string;
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
+             * Tags
+             * @description In the order in which a person gave them.
+             * @default []
+             */
+            tags: string[];
+            /**
              * Thread Id
              * Format: uuid
              */
             thread_id: string;
             /**
              * Title
-             * @description Title of its latest report.
+             * @description The title that a person gave it, else that of its latest report. null: neither.
              */
             title?: string | null;
             /** @description null: not part of a live update. */
@@ -4670,6 +5016,8 @@ export interface components {
             engines: {
                 [key: string]: components["schemas"]["EngineConfig-Input"];
             };
+            /** @description How the run continues from an earlier report. null: in a thread whose last run has a report, the run decides, as with the kind auto. */
+            follow_up?: components["schemas"]["FollowUpIn"] | null;
             /**
              * Graph
              * @default agentflow
@@ -4705,16 +5053,33 @@ export interface components {
             seed: number;
             /**
              * Thread Id
-             * @description An existing thread, for a follow-up question. null: a new thread.
+             * @description An existing thread, for a follow-up question. null: a new thread, or that of follow_up.run_id. A follow-up keeps scope, engines and tool policy of the thread's last run where it names no others.
              */
             thread_id?: string | null;
             /** @description Rules that decide the run's tool calls. null: in an existing thread, the tool policy of its last question; otherwise the default for the scope. */
             tool_policy?: components["schemas"]["ToolPolicy"] | null;
         };
         /**
+         * RunMatchOut
+         * @description Where a run matches a search best: the text with the most of the searched words.
+         * @example {
+         *       "excerpt": "How does undici reuse connections?",
+         *       "location": "question"
+         *     }
+         */
+        RunMatchOut: {
+            /**
+             * Excerpt
+             * @description The text around the first match, as one line.
+             */
+            excerpt: string;
+            location: components["schemas"]["MatchLocation"];
+        };
+        /**
          * RunOut
          * @description A run as shown in a list.
          * @example {
+         *       "archived_at": null,
          *       "budget": {
          *         "max_cost_usd": 0.5,
          *         "max_seconds": 600,
@@ -4738,11 +5103,14 @@ export interface components {
          *       "error": null,
          *       "forked_at_seq": null,
          *       "forked_from_id": null,
+         *       "given_title": "",
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
          *       "last_seq": 9,
+         *       "match": null,
          *       "pending_input_requests": 0,
+         *       "pinned_at": null,
          *       "question": "How does undici reuse connections?",
          *       "scope": {
          *         "code": false,
@@ -4756,6 +5124,9 @@ export interface components {
          *       "started_at": "2026-11-21T09:00:00Z",
          *       "status": "running",
          *       "stop_reason": null,
+         *       "tags": [
+         *         "networking"
+         *       ],
          *       "thread_id": "01980000-0000-7000-8000-00000000000b",
          *       "title": null,
          *       "usage": {
@@ -4769,6 +5140,11 @@ export interface components {
          *     }
          */
         RunOut: {
+            /**
+             * Archived At
+             * @description null: it is not archived.
+             */
+            archived_at?: string | null;
             budget: components["schemas"]["BudgetIn"];
             /**
              * Created At
@@ -4785,6 +5161,8 @@ export interface components {
             };
             /** Error */
             error: string | null;
+            /** @description The earlier report that the run is about. null: there is none. */
+            follow_up?: components["schemas"]["FollowUpOut"] | null;
             /**
              * Forked At Seq
              * @description Seq of the last step that was copied from the original run. `usage` includes the copied steps. null: it is not a fork.
@@ -4795,6 +5173,12 @@ export interface components {
              * @description The run that this run was forked from. null: it is not a fork.
              */
             forked_from_id?: string | null;
+            /**
+             * Given Title
+             * @description The title that a person gave it. Empty: none.
+             * @default
+             */
+            given_title: string;
             /** Graph */
             graph: string;
             /** Graph Version */
@@ -4806,12 +5190,19 @@ export interface components {
             id: string;
             /** Last Seq */
             last_seq: number;
+            /** @description Where it matches the search `q` best. null: nothing was searched. */
+            match?: components["schemas"]["RunMatchOut"] | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
              * @default 0
              */
             pending_input_requests: number;
+            /**
+             * Pinned At
+             * @description null: it is not pinned.
+             */
+            pinned_at?: string | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -4823,13 +5214,19 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             stop_reason: components["schemas"]["StopReason"] | null;
             /**
+             * Tags
+             * @description In the order in which a person gave them.
+             * @default []
+             */
+            tags: string[];
+            /**
              * Thread Id
              * Format: uuid
              */
             thread_id: string;
             /**
              * Title
-             * @description Title of its latest report.
+             * @description The title that a person gave it, else that of its latest report. null: neither.
              */
             title?: string | null;
             usage: components["schemas"]["UsageOut"];
@@ -4849,6 +5246,7 @@ export interface components {
          * @example {
          *       "items": [
          *         {
+         *           "archived_at": null,
          *           "budget": {
          *             "max_cost_usd": 0.5,
          *             "max_seconds": 600,
@@ -4872,11 +5270,17 @@ export interface components {
          *           "error": null,
          *           "forked_at_seq": null,
          *           "forked_from_id": null,
+         *           "given_title": "",
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "match": {
+         *             "excerpt": "How does undici reuse connections?",
+         *             "location": "question"
+         *           },
          *           "pending_input_requests": 0,
+         *           "pinned_at": null,
          *           "question": "How does undici reuse connections?",
          *           "scope": {
          *             "code": false,
@@ -4890,6 +5294,9 @@ export interface components {
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
+         *           "tags": [
+         *             "networking"
+         *           ],
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
          *           "usage": {
@@ -4902,7 +5309,8 @@ export interface components {
          *           "waiting_since": null
          *         }
          *       ],
-         *       "next": null
+         *       "next": null,
+         *       "unindexed_runs": 0
          *     }
          */
         RunPage: {
@@ -4913,6 +5321,12 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+            /**
+             * Unindexed Runs
+             * @description Number of runs that the search `q` may have missed, because their words are still to be indexed: for some time after an upgrade. At most 10000 are counted.
+             * @default 0
+             */
+            unindexed_runs: number;
         };
         /**
          * RunStatus
@@ -5095,6 +5509,25 @@ export interface components {
              */
             notices?: string[];
         };
+        /** SectionChangeOut */
+        SectionChangeOut: {
+            /**
+             * Before
+             * @description Heading in the version before, if it was different. Empty: it is the same.
+             */
+            before: string;
+            /**
+             * Heading
+             * @description Heading in the new version. Of a removed section: in the version before.
+             */
+            heading: string;
+            kind: components["schemas"]["ChangeKind"];
+            /**
+             * Sentences
+             * @description Its sentences that are not the same.
+             */
+            sentences: components["schemas"]["SentenceChangeOut"][];
+        };
         /** SectionOut */
         SectionOut: {
             /** Heading */
@@ -5102,12 +5535,28 @@ export interface components {
             /** Sentences */
             sentences: components["schemas"]["SentenceOut"][];
         };
+        /** SentenceChangeOut */
+        SentenceChangeOut: {
+            /**
+             * Before
+             * @description Text of a changed sentence in the version before. If it equals text, only its sources differ.
+             */
+            before: string;
+            kind: components["schemas"]["ChangeKind"];
+            /**
+             * Text
+             * @description Text in the new version. Of a removed sentence: in the version before.
+             */
+            text: string;
+        };
         /** SentenceOut */
         SentenceOut: {
             /** Citations */
             citations: number[];
             /** Id */
             id: string;
+            /** @description The verdict of the checker. Null: it judged none. */
+            judgment: components["schemas"]["JudgmentOut"] | null;
             /**
              * Layout
              * @description Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.
@@ -5126,6 +5575,11 @@ export interface components {
             reasons: string[];
             /** Rejected */
             rejected: string[];
+            /**
+             * Rule Verdict
+             * @description The verdict of the rules. Null: the sentence cites nothing.
+             */
+            rule_verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
             /** Supported */
             supported: boolean;
             /** Text */
@@ -5137,7 +5591,7 @@ export interface components {
             unsupported_values: string[];
             /**
              * Verdict
-             * @description Whether the cited passages support the sentence. Null: it cites nothing.
+             * @description Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. Null: it cites nothing.
              */
             verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
         };
@@ -5748,6 +6202,7 @@ export interface components {
          *       "id": "01980000-0000-7000-8000-00000000000b",
          *       "runs": [
          *         {
+         *           "archived_at": null,
          *           "budget": {
          *             "max_cost_usd": 0.5,
          *             "max_seconds": 600,
@@ -5771,11 +6226,14 @@ export interface components {
          *           "error": null,
          *           "forked_at_seq": null,
          *           "forked_from_id": null,
+         *           "given_title": "",
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
          *           "last_seq": 9,
+         *           "match": null,
          *           "pending_input_requests": 0,
+         *           "pinned_at": null,
          *           "question": "How does undici reuse connections?",
          *           "scope": {
          *             "code": false,
@@ -5789,6 +6247,9 @@ export interface components {
          *           "started_at": "2026-11-21T09:00:00Z",
          *           "status": "running",
          *           "stop_reason": null,
+         *           "tags": [
+         *             "networking"
+         *           ],
          *           "thread_id": "01980000-0000-7000-8000-00000000000b",
          *           "title": null,
          *           "usage": {
@@ -5829,6 +6290,7 @@ export interface components {
          *           "id": "01980000-0000-7000-8000-00000000000b",
          *           "runs": [
          *             {
+         *               "archived_at": null,
          *               "budget": {
          *                 "max_cost_usd": 0.5,
          *                 "max_seconds": 600,
@@ -5852,11 +6314,14 @@ export interface components {
          *               "error": null,
          *               "forked_at_seq": null,
          *               "forked_from_id": null,
+         *               "given_title": "",
          *               "graph": "agentflow",
          *               "graph_version": "3f1c",
          *               "id": "01980000-0000-7000-8000-00000000000a",
          *               "last_seq": 9,
+         *               "match": null,
          *               "pending_input_requests": 0,
+         *               "pinned_at": null,
          *               "question": "How does undici reuse connections?",
          *               "scope": {
          *                 "code": false,
@@ -5870,6 +6335,9 @@ export interface components {
          *               "started_at": "2026-11-21T09:00:00Z",
          *               "status": "running",
          *               "stop_reason": null,
+         *               "tags": [
+         *                 "networking"
+         *               ],
          *               "thread_id": "01980000-0000-7000-8000-00000000000b",
          *               "title": null,
          *               "usage": {
@@ -10265,9 +10733,21 @@ export interface operations {
         parameters: {
             query?: {
                 status?: components["schemas"]["RunStatus"] | null;
+                /** @description active: queued, running, waiting or paused. ended: done, failed or cancelled. */
+                status_group?: ("active" | "ended") | null;
+                /** @description true: only runs with an input request that waits for a person. */
+                waiting_for_person?: boolean;
                 graph?: string | null;
                 thread_id?: string | null;
-                /** @description Words that the question contains. */
+                tag?: string | null;
+                pinned?: boolean | null;
+                /** @description Whether to list archived runs. */
+                archived?: "no" | "only" | "any";
+                /** @description Earliest time of creation, inclusive. */
+                created_from?: string | null;
+                /** @description End of the time of creation, exclusive. */
+                created_before?: string | null;
+                /** @description Words that all occur in the question, the given title or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
                 kind?: "interactive" | "rollout";
@@ -10493,6 +10973,198 @@ export interface operations {
             };
             /** @description There is no such run. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_run: {
+        parameters: {
+            query?: {
+                /** @description true: also delete the later runs of its thread, which build on it. */
+                later_runs?: boolean;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDeletionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run, a run that it started, or a fork of it is active; a later run of its thread would remain; or it is a rollout or a child run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run is a rollout or a child run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10802,7 +11474,8 @@ export interface operations {
     export_report: {
         parameters: {
             query?: {
-                format?: "md" | "html" | "json";
+                /** @description `md`, `html`, `json`, `docx` or `pdf`: the report. `bib` or `ris`: its cited sources. */
+                format?: "md" | "html" | "json" | "docx" | "pdf" | "bib" | "ris";
                 version?: number | null;
             };
             header?: {
@@ -10823,6 +11496,10 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                    "application/pdf": string;
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": string;
+                    "application/x-bibtex": string;
+                    "application/x-research-info-systems": string;
                     "text/html": string;
                     "text/markdown": string;
                 };

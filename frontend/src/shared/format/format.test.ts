@@ -1,14 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  formatAgo,
-  formatBytes,
-  formatDuration,
-  formatMs,
-  formatUsd,
-  pluralize,
-  secondsSince,
-  shortHash,
-} from "./numbers";
+import { formatAgo, formatBytes, formatDuration, formatMs, formatUsd, secondsSince, shortHash } from "./numbers";
 import { currentActionText, runStatusLabel, stopReasonInfo } from "./run-labels";
 
 test("durations and counts are formatted for reading", () => {
@@ -39,8 +30,6 @@ test("small amounts are not shown as zero", () => {
   expect(formatUsd(0.004)).toBe("under $0.01");
   expect(formatUsd(0)).toBe("$0.00");
   expect(formatBytes(48_122)).toBe("48 KB");
-  expect(pluralize(1, "step")).toBe("1 step");
-  expect(pluralize(1_200, "step")).toBe("1,200 steps");
   expect(shortHash("9f3c1122aa21")).toBe("9f3c…21");
 });
 

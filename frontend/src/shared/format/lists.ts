@@ -1,5 +1,14 @@
-/** Return `a`, `a and b`, or `a, b and c`. */
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
+
+/** Return `a`, `a and b`, or `a, b and c`, in the language of the page. */
 export function joinList(parts: readonly string[]): string {
-  const last = parts.at(-1) ?? "";
-  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${last}` : last;
+  // British English has no comma before the last `and`.
+  const locale = i18n.locale === "en" ? "en-GB" : i18n.locale;
+  return new Intl.ListFormat(locale).format(parts);
+}
+
+/** Return the parts with the comma of the language between them. */
+export function joinParts(parts: readonly string[]): string {
+  return parts.join(t({ message: ", ", context: "between parts" }));
 }

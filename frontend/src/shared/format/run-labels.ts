@@ -1,5 +1,7 @@
 /** Labels of run states, and explanations of stop reasons. */
 
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, t } from "@lingui/core/macro";
 import type { Run, RunStatus, StopReason } from "../api/runs";
 
 export type Tone = "sea" | "moss" | "sun" | "coral" | "";
@@ -9,26 +11,27 @@ interface StatusLabel {
   tone: Tone;
 }
 
-const STATUS_LABELS: Record<RunStatus, StatusLabel> = {
-  queued: { label: "Queued", tone: "" },
-  running: { label: "Running", tone: "sea" },
-  waiting: { label: "Waiting", tone: "sun" },
-  paused: { label: "Paused", tone: "sun" },
-  done: { label: "Answered", tone: "moss" },
-  failed: { label: "Failed", tone: "coral" },
-  cancelled: { label: "Cancelled", tone: "" },
+const STATUS_LABELS: Record<RunStatus, { label: MessageDescriptor; tone: Tone }> = {
+  queued: { label: msg`Queued`, tone: "" },
+  running: { label: msg`Running`, tone: "sea" },
+  waiting: { label: msg`Waiting`, tone: "sun" },
+  paused: { label: msg`Paused`, tone: "sun" },
+  done: { label: msg`Answered`, tone: "moss" },
+  failed: { label: msg`Failed`, tone: "coral" },
+  cancelled: { label: msg`Cancelled`, tone: "" },
 };
 
 export function runStatusLabel(
   run: Pick<Run, "status" | "stop_reason"> & { pending_input_requests?: number },
 ): StatusLabel {
   if (run.pending_input_requests && (run.status === "waiting" || run.status === "running")) {
-    return { label: "Waiting for you", tone: "sun" };
+    return { label: t`Waiting for you`, tone: "sun" };
   }
-  if (run.status === "done" && run.stop_reason === "nothing_found") return { label: "Nothing found", tone: "sun" };
-  if (run.status === "done" && run.stop_reason !== "answered") return { label: "Partial answer", tone: "sun" };
-  if (run.status === "failed" && run.stop_reason === "no_progress") return { label: "Stalled", tone: "coral" };
-  return STATUS_LABELS[run.status];
+  if (run.status === "done" && run.stop_reason === "nothing_found") return { label: t`Nothing found`, tone: "sun" };
+  if (run.status === "done" && run.stop_reason !== "answered") return { label: t`Partial answer`, tone: "sun" };
+  if (run.status === "failed" && run.stop_reason === "no_progress") return { label: t`Stalled`, tone: "coral" };
+  const { label, tone } = STATUS_LABELS[run.status];
+  return { label: i18n._(label), tone };
 }
 
 export interface StopReasonInfo {
@@ -40,102 +43,110 @@ export interface StopReasonInfo {
   canDigDeeper: boolean;
 }
 
-const DIG_DEEPER = "Its findings are shown below. Dig deeper to continue with a larger budget.";
-const STEPS_SAVED = "All steps up to that point are saved.";
+const DIG_DEEPER = msg`Its findings are shown below. Dig deeper to continue with a larger budget.`;
 
-const STOP_REASONS: Record<StopReason, StopReasonInfo> = {
-  answered: { explanation: "The run collected enough evidence.", suggestion: "", canDigDeeper: false },
+interface StopReasonTexts {
+  explanation: MessageDescriptor;
+  /** `null` means that there is nothing to do. */
+  suggestion: MessageDescriptor | null;
+  canDigDeeper: boolean;
+}
+
+const STOP_REASONS: Record<StopReason, StopReasonTexts> = {
+  answered: { explanation: msg`The run collected enough evidence.`, suggestion: null, canDigDeeper: false },
   nothing_found: {
-    explanation: "No document in the scope contains anything about this question.",
-    suggestion: "Add more documents, widen the scope, or use the wording of the documents in the question.",
+    explanation: msg`No document in the scope contains anything about this question.`,
+    suggestion: msg`Add more documents, widen the scope, or use the wording of the documents in the question.`,
     canDigDeeper: false,
   },
   saturated: {
-    explanation: "The latest turns of the deep run found nothing new.",
-    suggestion: "Its findings are shown below. To find more, add documents, allow the web, or ask in other words.",
+    explanation: msg`The latest turns of the deep run found nothing new.`,
+    suggestion: msg`Its findings are shown below. To find more, add documents, allow the web, or ask in other words.`,
     canDigDeeper: false,
   },
   turn_limit: {
-    explanation: "The run used all its turns before it had enough evidence.",
+    explanation: msg`The run used all its turns before it had enough evidence.`,
     suggestion: DIG_DEEPER,
     canDigDeeper: true,
   },
   token_limit: {
-    explanation: "The run reached its token limit before it had enough evidence.",
+    explanation: msg`The run reached its token limit before it had enough evidence.`,
     suggestion: DIG_DEEPER,
     canDigDeeper: true,
   },
   spend_limit: {
-    explanation: "The run reached the maximum cost that you set.",
+    explanation: msg`The run reached the maximum cost that you set.`,
     suggestion: DIG_DEEPER,
     canDigDeeper: true,
   },
   tenant_spend_limit: {
-    explanation: "The daily spending limit for this installation is used up.",
-    suggestion: "Raise the limit in the settings, or ask again tomorrow.",
+    explanation: msg`The daily spending limit for this installation is used up.`,
+    suggestion: msg`Raise the limit in the settings, or ask again tomorrow.`,
     canDigDeeper: false,
   },
   time_limit: {
-    explanation: "The run reached the maximum time that you set.",
+    explanation: msg`The run reached the maximum time that you set.`,
     suggestion: DIG_DEEPER,
     canDigDeeper: true,
   },
   context_limit: {
-    explanation: "The run exceeded the context size that its graph allows.",
+    explanation: msg`The run exceeded the context size that its graph allows.`,
     suggestion: DIG_DEEPER,
     canDigDeeper: true,
   },
   provider_down: {
-    explanation: "The language model returned no usable response in any attempt.",
-    suggestion: `${STEPS_SAVED} Check the provider, or ask again with another engine.`,
+    explanation: msg`The language model returned no usable response in any attempt.`,
+    suggestion: msg`All steps up to that point are saved. Check the provider, or ask again with another engine.`,
     canDigDeeper: true,
   },
   invalid_output: {
-    explanation: "The language model responded, but never in the required format.",
-    suggestion: `${STEPS_SAVED} Ask again with another model.`,
+    explanation: msg`The language model responded, but never in the required format.`,
+    suggestion: msg`All steps up to that point are saved. Ask again with another model.`,
     canDigDeeper: true,
   },
   finish_requested: {
-    explanation: "You finished the run early.",
-    suggestion: "Dig deeper to continue from here.",
+    explanation: msg`You finished the run early.`,
+    suggestion: msg`Dig deeper to continue from here.`,
     canDigDeeper: true,
   },
   cancelled: {
-    explanation: "You cancelled the run, so it has no report.",
-    suggestion: `${STEPS_SAVED} Ask again to start over.`,
+    explanation: msg`You cancelled the run, so it has no report.`,
+    suggestion: msg`All steps up to that point are saved. Ask again to start over.`,
     canDigDeeper: false,
   },
   graph_error: {
-    explanation: "The graph failed.",
-    suggestion: `${STEPS_SAVED} The last steps of the timeline show where.`,
+    explanation: msg`The graph failed.`,
+    suggestion: msg`All steps up to that point are saved. The last steps of the timeline show where.`,
     canDigDeeper: false,
   },
   no_progress: {
-    explanation: "Several workers claimed the run, and none made progress.",
-    suggestion: `${STEPS_SAVED} The last steps of the timeline show where it stalled.`,
+    explanation: msg`Several workers claimed the run, and none made progress.`,
+    suggestion: msg`All steps up to that point are saved. The last steps of the timeline show where it stalled.`,
     canDigDeeper: false,
   },
 };
 
 export function stopReasonInfo(reason: StopReason | null): StopReasonInfo | null {
-  return reason ? STOP_REASONS[reason] : null;
+  if (!reason) return null;
+  const { explanation, suggestion, canDigDeeper } = STOP_REASONS[reason];
+  return { explanation: i18n._(explanation), suggestion: suggestion ? i18n._(suggestion) : "", canDigDeeper };
 }
 
-const ACTION_VERBS: Record<string, string> = {
-  search_library: "searching the library for",
-  read_source: "reading",
-  calculate: "calculating",
-  run_python: "running code:",
-  planner: "planning the next step",
-  executor: "preparing the tool call",
-  verifier: "checking whether the evidence is enough",
-  generator: "writing the report",
-  analysis: "analyzing the question",
+const ACTION_VERBS: Record<string, MessageDescriptor> = {
+  search_library: msg`searching the library for`,
+  read_source: msg`reading`,
+  calculate: msg`calculating`,
+  run_python: msg`running code:`,
+  planner: msg`planning the next step`,
+  executor: msg`preparing the tool call`,
+  verifier: msg`checking whether the evidence is enough`,
+  generator: msg`writing the report`,
+  analysis: msg`analyzing the question`,
 };
 
 /** Split an action such as `search_library: pooling` into a readable verb and its object. */
 export function currentActionText(action: string): { verb: string; object: string } {
   const [, name = "", object = ""] = /^([\w.-]+)(?::\s*(.*))?$/s.exec(action) ?? [];
   const verb = ACTION_VERBS[name];
-  return verb ? { verb, object } : { verb: action, object: "" };
+  return verb ? { verb: i18n._(verb), object } : { verb: action, object: "" };
 }

@@ -3,6 +3,8 @@
  * color: marks above the line gather information, marks below it process it.
  */
 
+import type { MessageDescriptor } from "@lingui/core";
+import { msg } from "@lingui/core/macro";
 import type { Step } from "../api/runs";
 import type { StepLog } from "../stream/step-log";
 import { stepAt } from "../stream/step-log";
@@ -10,7 +12,7 @@ import { stepAt } from "../stream/step-log";
 export type StepMark = "p" | "s" | "r" | "c" | "m" | "v" | "w" | "f" | "h" | "n";
 
 export interface MarkStyle {
-  name: string;
+  name: MessageDescriptor;
   /** A custom property of tokens.css. */
   color: string;
   /** Fraction of the half in which the mark is drawn. */
@@ -21,25 +23,25 @@ export interface MarkStyle {
 }
 
 export const MARK_STYLES: Record<StepMark, MarkStyle> = {
-  p: { name: "plan", color: "--violet", up: 0.5, down: 0, weight: 4 },
-  s: { name: "search", color: "--sea", up: 0.72, down: 0, weight: 3 },
-  r: { name: "read", color: "--sea", up: 0.95, down: 0, weight: 3 },
-  c: { name: "calculate", color: "--sea", up: 0.32, down: 0, weight: 3 },
-  m: { name: "memory", color: "--sun-mark", up: 0, down: 0.5, weight: 2 },
-  v: { name: "verify", color: "--moss", up: 0, down: 0.72, weight: 2 },
-  w: { name: "report", color: "--sun-mark", up: 0, down: 1, weight: 5 },
-  f: { name: "failed", color: "--coral", up: 1, down: 1, weight: 7 },
-  h: { name: "resume or user input", color: "--ink", up: 1, down: 1, weight: 6 },
-  n: { name: "other", color: "--ink-3", up: 0.12, down: 0.12, weight: 1 },
+  p: { name: msg`plan`, color: "--violet", up: 0.5, down: 0, weight: 4 },
+  s: { name: msg`search`, color: "--sea", up: 0.72, down: 0, weight: 3 },
+  r: { name: msg`read`, color: "--sea", up: 0.95, down: 0, weight: 3 },
+  c: { name: msg`calculate`, color: "--sea", up: 0.32, down: 0, weight: 3 },
+  m: { name: msg`memory`, color: "--sun-mark", up: 0, down: 0.5, weight: 2 },
+  v: { name: msg`verify`, color: "--moss", up: 0, down: 0.72, weight: 2 },
+  w: { name: msg`report`, color: "--sun-mark", up: 0, down: 1, weight: 5 },
+  f: { name: msg`failed`, color: "--coral", up: 1, down: 1, weight: 7 },
+  h: { name: msg`resume or user input`, color: "--ink", up: 1, down: 1, weight: 6 },
+  n: { name: msg`other`, color: "--ink-3", up: 0.12, down: 0.12, weight: 1 },
 };
 
-export const LEGEND: readonly { marks: readonly StepMark[]; name: string; color: string }[] = [
-  { marks: ["p"], name: "plan", color: "--violet" },
-  { marks: ["s", "r", "c"], name: "search and read", color: "--sea" },
-  { marks: ["m", "w"], name: "memory and report", color: "--sun-mark" },
-  { marks: ["v"], name: "verify", color: "--moss" },
-  { marks: ["f"], name: "failed", color: "--coral" },
-  { marks: ["h"], name: "resume or user input", color: "--ink" },
+export const LEGEND: readonly { marks: readonly StepMark[]; name: MessageDescriptor; color: string }[] = [
+  { marks: ["p"], name: msg`plan`, color: "--violet" },
+  { marks: ["s", "r", "c"], name: msg`search and read`, color: "--sea" },
+  { marks: ["m", "w"], name: msg`memory and report`, color: "--sun-mark" },
+  { marks: ["v"], name: msg`verify`, color: "--moss" },
+  { marks: ["f"], name: msg`failed`, color: "--coral" },
+  { marks: ["h"], name: msg`resume or user input`, color: "--ink" },
 ];
 
 export function parseMark(text: string | undefined): StepMark {

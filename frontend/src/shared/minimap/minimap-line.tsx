@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { useMemo, useState } from "react";
 import { useWidth } from "../ui/hooks";
 import { baselineY, createFrame, type Frame, markPaths } from "./geometry";
@@ -40,7 +41,7 @@ export function MinimapThumbnail({ marks, steps, height = 34 }: MinimapThumbnail
   const frame = useMemo(() => createFrame(width, height, steps, 6), [width, height, steps]);
   return (
     <span className="minimap" ref={setElement} style={{ height }}>
-      {width > 0 && <MinimapLine marks={marks} frame={frame} label={`${marks.length} steps`} />}
+      {width > 0 && <MinimapLine marks={marks} frame={frame} label={t`${marks.length} steps`} />}
     </span>
   );
 }

@@ -1,3 +1,5 @@
+import { i18n } from "@lingui/core";
+import { t } from "@lingui/core/macro";
 import { type KeyboardEvent, type PointerEvent, useMemo, useState } from "react";
 import { useWidth } from "../ui/hooks";
 import { createFrame, seqAt, stepX } from "./geometry";
@@ -27,7 +29,7 @@ export function StepMinimap(props: StepMinimapProps) {
   const width = useWidth(element);
   const frame = useMemo(() => createFrame(width, height, steps, 12), [width, height, steps]);
   const count = marks.length;
-  const describeStep = (seq: number) => `${seq} · ${MARK_STYLES[parseMark(marks[seq - 1])].name}`;
+  const describeStep = (seq: number) => `${seq} · ${i18n._(MARK_STYLES[parseMark(marks[seq - 1])].name)}`;
 
   const seqUnder = (event: PointerEvent) =>
     seqAt(event.clientX - event.currentTarget.getBoundingClientRect().left, frame, count);
@@ -56,11 +58,11 @@ export function StepMinimap(props: StepMinimapProps) {
       style={{ height }}
       role="slider"
       tabIndex={0}
-      aria-label="Steps of the run"
+      aria-label={t`Steps of the run`}
       aria-valuemin={Math.min(1, count)}
       aria-valuemax={count}
       aria-valuenow={selected ?? count}
-      aria-valuetext={count ? `${describeStep(selected ?? count)}, of ${count}` : "no steps yet"}
+      aria-valuetext={count ? t`${describeStep(selected ?? count)}, of ${count}` : t`no steps yet`}
       onKeyDown={handleKeyDown}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
@@ -107,7 +109,7 @@ export function StepMinimap(props: StepMinimapProps) {
               : { left: stepX(hovered, frame) - 8 }
           }
         >
-          <span className="num quiet">{describeStep(hovered)}</span> <b>{titleOf(hovered)}</b>
+          <span className="num quiet">{describeStep(hovered)}</span> <b dir="auto">{titleOf(hovered)}</b>
         </span>
       )}
     </div>

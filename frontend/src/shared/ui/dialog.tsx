@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import "./controls.css";
+import { classNames } from "./class-names";
+import styles from "./dialog.module.css";
 
 interface DialogProps {
   open: boolean;
@@ -29,7 +30,7 @@ export function Dialog({ open, onClose, title, sheet = false, children }: Dialog
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the dialog's own
     <dialog
       ref={element}
-      className={sheet ? "dialog sheet" : "dialog"}
+      className={classNames(styles.dialog, sheet && styles.sheet)}
       aria-label={title}
       onClose={onClose}
       onClick={(event) => event.target === element.current && onClose()}

@@ -40,6 +40,17 @@ export function deleteDraft(key: string): void {
   }
 }
 
+/** Return the stored drafts of every user who was signed in in this tab, as JSON. */
+export function listStoredDrafts(): string[] {
+  try {
+    const keys = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
+    return keys.map((key) => sessionStorage.getItem(key) ?? "");
+  } catch {
+    // Without storage, there are no drafts.
+    return [];
+  }
+}
+
 /** Delete the drafts of every user who was signed in in this tab. */
 export function deleteAllDrafts(): void {
   try {

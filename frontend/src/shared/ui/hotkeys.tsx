@@ -2,7 +2,10 @@
  * Keyboard shortcuts that work outside text fields. Each component registers its own; `?` lists all that are active.
  */
 
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { useLanguage } from "../language/language";
 import { Dialog } from "./dialog";
 import "./hotkeys.css";
 
@@ -31,6 +34,7 @@ export function findHotkey(hotkeys: readonly Hotkey[], previousKey: string, key:
 }
 
 export function HotkeyProvider({ children }: { children: ReactNode }) {
+  useLanguage();
   const registry = useMemo<HotkeyRegistry>(() => new Set(), []);
   const [isHelpOpen, setHelp] = useState(false);
   const lastKey = useRef({ key: "", at: 0 });
@@ -58,7 +62,7 @@ export function HotkeyProvider({ children }: { children: ReactNode }) {
   return (
     <HotkeyContext value={registry}>
       {children}
-      <Dialog open={isHelpOpen} onClose={() => setHelp(false)} title="Keyboard shortcuts">
+      <Dialog open={isHelpOpen} onClose={() => setHelp(false)} title={t`Keyboard shortcuts`}>
         <dl className="keys">
           {[...registry]
             .flatMap((entry) => entry.current)
@@ -76,7 +80,9 @@ export function HotkeyProvider({ children }: { children: ReactNode }) {
             <dt>
               <kbd>?</kbd>
             </dt>
-            <dd>Show this list</dd>
+            <dd>
+              <Trans>Show this list</Trans>
+            </dd>
           </div>
         </dl>
       </Dialog>

@@ -1,8 +1,11 @@
 /**
- * Shows the result of a query: what is loading, the error with a retry, that there is nothing, or the data. An error
- * never looks like an empty result, and data that could not be refreshed is marked as stale.
+ * Shows the result of a query: what is loading and what it waits for, the error with a retry, that there is nothing, or
+ * the data. An error never looks like an empty result, and data that could not be refreshed is marked as stale. Every
+ * view shows its queries through this module.
  */
 
+import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { type ReactNode, useState } from "react";
 import { isServerUnavailable } from "../api/client";
 import { useServerOutage } from "../api/server-status";
@@ -19,13 +22,18 @@ export interface Loadable<T> {
   refetch(): unknown;
   /** Of a list in pages: `LoadMore` shows that its next page failed. */
   isFetchNextPageError?: boolean;
+  /** Why the latest attempt failed, while another attempt follows. `null` means that none has failed. */
+  failureReason?: unknown;
 }
 
 interface LoadedProps<T> {
   query: Loadable<T>;
   /** What is loaded, as in "Loading the run…". */
   label: string;
-  /** Return what to show if there is nothing to show. `null` means that there is something. */
+  /**
+   * Return what to show if there is nothing to show: an `EmptyState` that explains the next step. `null` means that
+   * there is something.
+   */
   empty?: (data: T) => ReactNode;
   /** The view fills the page: its loading state and error are centered. */
   fullPage?: boolean;
@@ -36,7 +44,8 @@ export function Loaded<T>({ query, label, empty, fullPage = false, children }: L
   const { data, error, fetchStatus } = query;
   const problem = error && !query.isFetchNextPageError ? <Failure query={query} /> : null;
   if (data === undefined) {
-    const placeholder = problem ?? (fetchStatus === "idle" ? null : <LoadingText label={label} />);
+    const placeholder =
+      problem ?? (fetchStatus === "idle" ? null : <LoadingText label={label} failureReason={query.failureReason} />);
     return fullPage && placeholder ? <main className="shell-problem">{placeholder}</main> : placeholder;
   }
   return (
@@ -56,18 +65,28 @@ export function Failure({ query }: { query: Pick<Loadable<unknown>, "data" | "er
   return <ProblemNote error={query.error} onRetry={query.refetch} isStale={stale} />;
 }
 
-/** Seconds after which a loading text shows how long it has lasted. */
+/** Seconds after which a loading text shows what it waits for and how long it has lasted. */
 const SLOW_SECONDS = 3;
 
-function LoadingText({ label }: { label: string }) {
+function LoadingText({ label, failureReason }: { label: string; failureReason: unknown }) {
   const now = useNow(1_000);
   const [startedAt] = useState(now);
   const seconds = (now - startedAt) / 1000;
   return (
-    <p className="quiet" role="status">
-      Loading {label}…{seconds >= SLOW_SECONDS && <span className="num"> {formatDuration(seconds)}</span>}
-    </p>
+    <div className="quiet" role="status">
+      <p>
+        <Trans>Loading {label}…</Trans>
+        {seconds >= SLOW_SECONDS && <span className="num"> {formatDuration(seconds)}</span>}
+      </p>
+      {seconds >= SLOW_SECONDS && <p>{describeWait(failureReason)}</p>}
+    </div>
   );
+}
+
+/** Return what a slow query waits for. */
+function describeWait(failureReason: unknown): string {
+  if (failureReason instanceof Error) return t`The last attempt failed: ${failureReason.message} Trying again.`;
+  return t`Waiting for the server to respond.`;
 }
 
 type DataOf<Q> = Q extends { data: infer T } ? Exclude<T, undefined> : never;
@@ -83,6 +102,7 @@ export function combineQueries<Q extends Record<string, Loadable<unknown>>>(
     data: isComplete ? (data as { [K in keyof Q]: DataOf<Q[K]> }) : undefined,
     error: results.find(({ error }) => error)?.error ?? null,
     fetchStatus: results.find(({ fetchStatus }) => fetchStatus !== "idle")?.fetchStatus ?? "idle",
+    failureReason: results.find(({ failureReason }) => failureReason)?.failureReason ?? null,
     refetch: () => Promise.all(results.filter(({ error }) => error).map((query) => query.refetch())),
   };
 }
@@ -104,7 +124,7 @@ export function LoadMore({ query, text }: MoreProps) {
   if (!query.hasNextPage) return null;
   return (
     <button type="button" className="btn" disabled={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
-      {query.isFetchingNextPage ? "Loading…" : text}
+      {query.isFetchingNextPage ? t`Loading…` : text}
     </button>
   );
 }

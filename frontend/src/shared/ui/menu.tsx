@@ -1,55 +1,55 @@
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useState } from "react";
-import { usePopover } from "./popover";
-import "./controls.css";
+import { type ReactNode, useId, useRef, useState } from "react";
+import { ProblemNote } from "./problem-note";
+import { useOverlays } from "./use-overlays";
+
+export interface MenuAction {
+  name: string;
+  description?: string;
+  /** The action opens this address. */
+  href?: string;
+  /** The browser saves the address as a file. */
+  isDownload?: boolean;
+  onAction?(): void;
+}
 
 interface MenuProps {
   label: ReactNode;
-  /** Accessible name of a label that is only an icon. */
+  /** Accessible name, if the label is only an icon. */
   name?: string;
+  /** Class of the button. */
   className?: string;
-  children: ReactNode;
+  items: readonly MenuAction[];
 }
 
-/** A button with a list below it. Arrow keys move, Escape and a click outside close it. */
-export function Menu({ label, name, className = "btn", children }: MenuProps) {
-  const [open, setOpen] = useState(false);
-  const { box, onKeyDown } = usePopover<HTMLSpanElement>(open, () => setOpen(false));
+/** A button that opens a list of actions. Arrow keys move, letters jump, Escape and a click outside close it. */
+export function Menu({ label, name, className = "btn", items }: MenuProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { overlays, error } = useOverlays(isOpen);
+  const button = useRef<HTMLButtonElement>(null);
   const id = useId();
-
-  useEffect(() => {
-    if (open) box.current?.querySelector<HTMLElement>("[role=menuitem],[role=menuitemcheckbox]")?.focus();
-  }, [open, box]);
-
-  const handleKeyDown = (event: KeyboardEvent) => {
-    onKeyDown(event);
-    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-    const items = [...(box.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
-    if (items.length === 0) return;
-    event.preventDefault();
-    const at = items.indexOf(document.activeElement as HTMLElement);
-    items[(at + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length]?.focus();
-  };
-
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: it only passes keys to the buttons inside
-    <span className="menu" ref={box} onKeyDown={handleKeyDown}>
+    <>
       <button
+        ref={button}
+        id={id}
         type="button"
         className={className}
         aria-haspopup="menu"
-        aria-expanded={open}
-        aria-controls={id}
+        aria-expanded={isOpen}
         aria-label={name}
-        onClick={() => setOpen(!open)}
+        onClick={() => setOpen(!isOpen)}
       >
         {label}
       </button>
-      {open && (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: keys reach the items themselves
-        <span className="menu-list" role="menu" id={id} tabIndex={-1} onClick={() => setOpen(false)}>
-          {children}
-        </span>
+      {isOpen && overlays && (
+        <overlays.MenuList
+          trigger={button}
+          label={name ?? (typeof label === "string" ? label : "")}
+          items={items}
+          onClose={() => setOpen(false)}
+        />
       )}
-    </span>
+      {isOpen && <ProblemNote error={error} />}
+    </>
   );
 }

@@ -1,3 +1,4 @@
+import { t } from "@lingui/core/macro";
 import { isRetryable, ProblemError } from "../api/client";
 import { type Uploaded, uploadFiles } from "../api/library";
 import type { PickedFile } from "./read-drop";
@@ -46,7 +47,7 @@ export function failedResults(files: readonly PickedFile[], problem: string): Up
 }
 
 function describeError(error: unknown): string {
-  if (!(error instanceof ProblemError)) return "The file could not be sent. Add it again.";
-  if (error.status === 0) return `${error.title}. Add it again later.`;
+  if (!(error instanceof ProblemError)) return t`The file could not be sent. Add it again.`;
+  if (error.status === 0) return t`${error.title}. Add it again later.`;
   return [error.detail || error.title, error.remedy].filter(Boolean).join(" ");
 }

@@ -3,8 +3,10 @@
  * is opened again shows the whole state.
  */
 
+import { t } from "@lingui/core/macro";
 import { sessionTenant } from "../api/session";
 import { deleteDraft, readDraft, storeDraft } from "../ui/drafts";
+import { addUnsavedCheck } from "../ui/unsaved-input";
 import { type PickedFile, type PickedFolder, splitIntoChunks } from "./read-drop";
 import { failedResults, type UploadResult, uploadChunk } from "./upload-chunk";
 
@@ -121,7 +123,7 @@ export class Upload {
       const results =
         failures < MAX_CONSECUTIVE_FAILURES
           ? await uploadChunk(chunk.files, chunk.collection)
-          : failedResults(chunk.files, "Not sent, because the files before it could not be sent. Add it again later.");
+          : failedResults(chunk.files, t`Not sent, because the files before it could not be sent. Add it again later.`);
       failures = results.every((one) => one.outcome === "failed") ? failures + 1 : 0;
       this.#recordResults(chunk, results);
     }
@@ -183,6 +185,8 @@ export function getUpload(draft: string): Upload {
   uploads.set(key, upload);
   return upload;
 }
+
+addUnsavedCheck(() => [...uploads.values()].some((upload) => upload.state().busy));
 
 /** Cancel all uploads, as closing the page does. Their drafts stay. */
 export function cancelUploads(): void {

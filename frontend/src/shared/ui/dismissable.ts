@@ -4,7 +4,7 @@ import { type KeyboardEvent, type RefObject, useEffect, useRef } from "react";
  * Behavior of a panel that opens beside its button: Escape and a click outside close it, and Escape returns the focus
  * to the button. Put `box` and `onKeyDown` on the element that contains both.
  */
-export function usePopover<E extends HTMLElement>(
+export function useDismissable<E extends HTMLElement>(
   open: boolean,
   close: () => void,
 ): { box: RefObject<E | null>; onKeyDown(event: KeyboardEvent): void } {

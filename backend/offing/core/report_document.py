@@ -1,0 +1,241 @@
+"""A report as a document for print: headings, paragraphs, lists and tables, whose parts are text and links.
+
+DOCX and PDF are written from it. It is plain data that can be sent to another process. Its texts have no control
+characters, and its web addresses begin with http or https.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from offing.core.bibliography import find_web_address
+from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
+from offing.core.claim_table import build_claim_table, list_marks
+from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
+from offing.core.report_sources import ReportSource, describe_position, describe_source, list_report_sources
+from offing.core.report_texts import (
+    CLAIM_HEADS,
+    TABLE_LAYOUTS,
+    describe_claim_counts,
+    describe_completion,
+    group_sentences,
+    join_lines,
+    list_claim_cells,
+    list_conflict_lines,
+    list_notes,
+)
+from offing.core.text_direction import guess_language
+
+
+class TextPart(BaseModel, frozen=True):
+    kind: Literal["text"] = "text"
+    text: str
+    is_mark: bool = False
+    """Whether it says that a sentence is not supported."""
+    is_strong: bool = False
+
+
+class CitationPart(BaseModel, frozen=True):
+    """The number of a citation, which links to its entry in the list of sources."""
+
+    kind: Literal["citation"] = "citation"
+    number: int
+
+
+class WebLinkPart(BaseModel, frozen=True):
+    kind: Literal["link"] = "link"
+    text: str
+    url: str
+    """Percent-encoded address with HTTP or HTTPS."""
+
+
+Part = Annotated[TextPart | CitationPart | WebLinkPart, Field(discriminator="kind")]
+Parts = tuple[Part, ...]
+
+
+class HeadingBlock(BaseModel, frozen=True):
+    kind: Literal["heading"] = "heading"
+    level: Literal[1, 2]
+    """1 for a section, 2 for a source."""
+    text: str
+
+
+ParagraphRole = Literal["body", "answer", "note", "citation", "quote"]
+
+
+class ParagraphBlock(BaseModel, frozen=True):
+    kind: Literal["paragraph"] = "paragraph"
+    role: ParagraphRole = "body"
+    parts: Parts
+    citation: int | None = None
+    """Number of the citation whose entry begins here. `None` means that none does."""
+
+
+class ListBlock(BaseModel, frozen=True):
+    kind: Literal["list"] = "list"
+    items: tuple["ListItem", ...]
+
+
+class ListItem(BaseModel, frozen=True):
+    level: int = Field(default=0, ge=0, le=1)
+    parts: Parts
+
+
+class TableBlock(BaseModel, frozen=True):
+    kind: Literal["table"] = "table"
+    has_header: bool
+    """Whether the first row is a header."""
+    rows: tuple[tuple[Parts, ...], ...]
+    """Rows with equally many cells."""
+    is_small: bool = False
+    """Whether its text is smaller than that of the report."""
+
+
+Block = Annotated[HeadingBlock | ParagraphBlock | ListBlock | TableBlock, Field(discriminator="kind")]
+
+
+class ReportDocument(BaseModel, frozen=True):
+    title: str
+    language: str
+    """Language tag such as `zh`. `und` means undetermined."""
+    created_at: datetime
+    written_by: str
+    """Engine and model. Empty means that no model wrote it."""
+    blocks: tuple[Block, ...]
+
+
+def build_report_document(report: Report, created_at: datetime, language: str | None = None) -> ReportDocument:
+    """Return a report as a document. If `language` is `None`, it is guessed from the script of the sentences."""
+    text = " ".join([report.title, *(sentence.text for sentence in report.sentences())])
+    return ReportDocument(
+        title=join_lines(report.title) or "Report",
+        language=language or guess_language(text),
+        created_at=created_at,
+        written_by=join_lines(report.written_by),
+        blocks=tuple(_list_blocks(report)),
+    )
+
+
+def _list_blocks(report: Report) -> Iterator[Block]:
+    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
+    yield _note(state)
+    if report.follow_up:
+        yield _note(describe_follow_up(report.follow_up))
+    if report.answer:
+        yield ParagraphBlock(role="answer", parts=_list_parts([report.answer]))
+    for section in report.sections:
+        yield from _list_section(section)
+    if report.limits:
+        yield HeadingBlock(level=1, text="Limits")
+        yield ParagraphBlock(parts=(_text(report.limits),))
+    yield from _list_changes(report)
+    yield from _list_conflicts(report)
+    yield from _list_sources(report)
+    yield from _list_claims(report)
+    yield from map(_note, list_notes(report))
+    if report.written_by:
+        yield _note(f"Written by {report.written_by}.")
+
+
+def _list_section(section: Section) -> Iterator[Block]:
+    if section.heading:
+        yield HeadingBlock(level=1, text=join_lines(section.heading))
+    for group in group_sentences(section.sentences):
+        if group[0].layout is Layout.ITEM:
+            yield ListBlock(items=tuple(ListItem(parts=_list_parts([sentence])) for sentence in group))
+        elif group[0].layout in TABLE_LAYOUTS:
+            yield _build_table(group)
+        else:
+            yield ParagraphBlock(parts=_list_parts(group))
+
+
+def _build_table(rows: Sequence[Sentence]) -> TableBlock:
+    cells = [[_text(cell) for cell in split_cells(row.text)] for row in rows]
+    width = max(map(len, cells))
+    marked = [[(cell,) for cell in row] + [()] * (width - len(row)) for row in cells]
+    table = [(*row[:-1], row[-1] + _list_marks(source)) for row, source in zip(marked, rows, strict=True)]
+    return TableBlock(has_header=rows[0].layout is Layout.HEADER, rows=tuple(table))
+
+
+def _list_parts(sentences: Sequence[Sentence]) -> Parts:
+    parts: list[Part] = []
+    for number, sentence in enumerate(sentences):
+        words = join_lines(sentence.text)
+        parts += [TextPart(text=f" {words}" if number else words), *_list_marks(sentence)]
+    return tuple(parts)
+
+
+def _list_marks(sentence: Sentence) -> Parts:
+    """Return the numbers of the citations of a sentence, and why it is not supported."""
+    numbers = tuple(CitationPart(number=number) for number in (*sentence.citations, *sentence.passages))
+    marks = join_lines(" ".join(list_marks(sentence)))
+    return (*numbers, TextPart(text=f" ({marks})", is_mark=True)) if marks else numbers
+
+
+def _list_changes(report: Report) -> Iterator[Block]:
+    if report.follow_up and report.follow_up.changes:
+        lines = list_changes(report.follow_up.changes)
+        yield HeadingBlock(level=1, text=CHANGES_HEADING)
+        yield ListBlock(items=tuple(ListItem(level=min(one.level, 1), parts=(_text(one.text),)) for one in lines))
+
+
+def _list_conflicts(report: Report) -> Iterator[Block]:
+    if lines := list_conflict_lines(report):
+        yield HeadingBlock(level=1, text="Conflicts between sources")
+        yield ListBlock(items=tuple(ListItem(parts=(_text(line),)) for line in lines))
+
+
+def _list_sources(report: Report) -> Iterator[Block]:
+    if report.citations:
+        yield HeadingBlock(level=1, text="Sources")
+    for source in list_report_sources(report):
+        yield HeadingBlock(level=2, text=f"{source.id}. {join_lines(source.title)}")
+        if details := _list_details(source):
+            yield ParagraphBlock(role="note", parts=details)
+        for citation in source.citations:
+            yield from _list_citation(citation)
+
+
+def _list_details(source: ReportSource) -> Parts:
+    """Return the description of a source, with a link where its address stands."""
+    about, url = join_lines(describe_source(source)), find_web_address(source.details)
+    before, address, after = about.partition(source.details.name) if url else (about, "", "")
+    link = (WebLinkPart(text=address, url=url),) if address else ()
+    return (*(TextPart(text=before) for _ in before[:1]), *link, *(TextPart(text=after) for _ in after[:1]))
+
+
+def _list_citation(citation: Citation) -> Iterator[Block]:
+    number = TextPart(text=f"[{citation.number}]", is_strong=True)
+    position = join_lines(describe_position(citation))
+    parts = (number, TextPart(text=f" {position}")) if position else (number,)
+    yield ParagraphBlock(role="citation", parts=parts, citation=citation.number)
+    yield ParagraphBlock(role="quote", parts=(_text(citation.quote),))
+
+
+def _list_claims(report: Report) -> Iterator[Block]:
+    claims = build_claim_table(report)
+    if claims:
+        rows = [CLAIM_HEADS, *map(list_claim_cells, claims)]
+        cells = [tuple((_text(cell),) for cell in row) for row in rows]
+        linked = [
+            (*row[:3], tuple(CitationPart(number=n) for n in claim.citations), (_state(claim.sentence),), *row[5:])
+            for row, claim in zip(cells[1:], claims, strict=True)
+        ]
+        yield HeadingBlock(level=1, text="Claims")
+        yield TableBlock(has_header=True, rows=(cells[0], *linked), is_small=True)
+
+
+def _state(sentence: Sentence) -> TextPart:
+    """Return the text of a sentence. The row of a table has its cells between bars, but none around them."""
+    is_row = sentence.layout in TABLE_LAYOUTS
+    return _text(" | ".join(split_cells(sentence.text)) if is_row else sentence.text)
+
+
+def _note(text: str) -> ParagraphBlock:
+    return ParagraphBlock(role="note", parts=(_text(text),))
+
+
+def _text(text: str) -> TextPart:
+    return TextPart(text=join_lines(text))

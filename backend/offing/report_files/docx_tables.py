@@ -1,0 +1,53 @@
+"""Tables as the XML of WordprocessingML.
+
+The rows are built as XML, because python-docx searches the whole table for each cell.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from docx.shared import RGBColor
+from docx.text.paragraph import Paragraph
+
+from offing.core.report_document import Part, TableBlock, TextPart
+from offing.core.text_direction import is_right_to_left
+from offing.report_files.docx_parts import add_parts, join_texts
+from offing.report_files.docx_xml import make_element
+
+
+def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
+    """Append a table, whose header row is repeated on each page."""
+    width = len(block.rows[0])
+    table = file.add_table(rows=0, cols=width, style="Table Grid")
+    if is_right_to_left(" ".join(join_texts(cell) for row in block.rows for cell in row)):
+        table.table_direction = 1  # from right to left
+    style = file.styles["Report Small Cell" if block.is_small else "Report Cell"]
+    for number, row in enumerate(block.rows):
+        is_header = block.has_header and number == 0
+        cells = [[_strengthen(part) for part in cell] for cell in row] if is_header else row
+        _append_row(table, cells, style, mark_color, is_header=is_header, is_raised=not block.is_small)
+    file.add_paragraph(style="Report Small Cell")  # or the next table would continue this one
+
+
+def _append_row(
+    table: Any, cells: Sequence[Sequence[Part]], style: Any, mark_color: RGBColor, *, is_header: bool, is_raised: bool
+) -> None:
+    row = make_element("w:tr")
+    if is_header:
+        properties = make_element("w:trPr")
+        properties.append(make_element("w:tblHeader"))
+        row.append(properties)
+    for parts in cells:
+        cell = make_element("w:tc")
+        text = make_element("w:p")
+        cell.append(make_element("w:tcPr"))
+        cell.append(text)
+        row.append(cell)
+        paragraph = Paragraph(text, table)
+        paragraph.style = style
+        add_parts(paragraph, parts, mark_color, is_raised=is_raised)
+    table._tbl.append(row)
+
+
+def _strengthen(part: Part) -> Part:
+    return part.model_copy(update={"is_strong": True}) if isinstance(part, TextPart) else part

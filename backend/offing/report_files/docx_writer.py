@@ -1,0 +1,119 @@
+"""Write a report document as DOCX with python-docx.
+
+The file has no macros, and its only links to the outside are web addresses. Its text is text: a word processor
+shows it and does not interpret it.
+"""
+
+import io
+from datetime import UTC
+from typing import Any
+
+import docx
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.shared import Cm, Pt, RGBColor
+
+from offing.core.report_document import (
+    Block,
+    HeadingBlock,
+    ListBlock,
+    ParagraphBlock,
+    ParagraphRole,
+    ReportDocument,
+    TableBlock,
+    TextPart,
+)
+from offing.report_files.docx_parts import add_bookmark, add_parts
+from offing.report_files.docx_styles import copy_to_complex_scripts, set_fonts, set_language
+from offing.report_files.docx_tables import add_table
+
+GRAY, AMBER = RGBColor(0x5B, 0x64, 0x75), RGBColor(0x8A, 0x5A, 0x00)
+LIST_STYLES = ("List Bullet", "List Bullet 2")
+PARAGRAPH_STYLES: dict[ParagraphRole, str] = {
+    "body": "Normal",
+    "answer": "Report Answer",
+    "note": "Report Note",
+    "citation": "Report Citation",
+    "quote": "Report Quote",
+}
+
+
+def write_docx(document: ReportDocument) -> bytes:
+    """Return the bytes of the file."""
+    file: Any = docx.Document()
+    _set_page(file)
+    _add_styles(file)
+    copy_to_complex_scripts(file)
+    set_fonts(file, document.language)
+    set_language(file, document.language)
+    _set_properties(file, document)
+    _remove_thumbnail(file)
+    add_parts(file.add_paragraph(style="Title"), [TextPart(text=document.title)], AMBER)
+    for block in document.blocks:
+        _add_block(file, block)
+    output = io.BytesIO()
+    file.save(output)
+    return output.getvalue()
+
+
+def _set_page(file: Any) -> None:
+    section = file.sections[0]
+    section.page_width, section.page_height = Cm(21), Cm(29.7)
+    section.left_margin = section.right_margin = Cm(2.5)
+    section.top_margin = section.bottom_margin = Cm(2.2)
+
+
+def _add_styles(file: Any) -> None:
+    """Add the styles of the kinds of paragraphs, and adapt those of headings."""
+    styles = file.styles
+    styles["Normal"].font.size = Pt(11)
+    styles["Title"].font.size = Pt(22)
+    styles["Heading 1"].font.size, styles["Heading 2"].font.size = Pt(15), Pt(12)
+    for name, size, color in (("Report Answer", 12.5, None), ("Report Note", 9.5, GRAY), ("Report Citation", 10, None)):
+        style = _add_style(styles, name, size)
+        if color:
+            style.font.color.rgb = color
+    styles["Report Citation"].paragraph_format.keep_with_next = True
+    styles["Report Citation"].paragraph_format.space_after = Pt(2)
+    quote = _add_style(styles, "Report Quote", 10)
+    quote.paragraph_format.left_indent = Cm(0.8)
+    small = _add_style(styles, "Report Small Cell", 8)
+    cell = _add_style(styles, "Report Cell", 10)
+    small.paragraph_format.space_after = cell.paragraph_format.space_after = Pt(0)
+
+
+def _add_style(styles: Any, name: str, size: float) -> Any:
+    style = styles.add_style(name, 1)  # a style of paragraphs
+    style.base_style = styles["Normal"]
+    style.font.size = Pt(size)
+    return style
+
+
+def _set_properties(file: Any, document: ReportDocument) -> None:
+    properties = file.core_properties
+    created = document.created_at.astimezone(UTC).replace(tzinfo=None)
+    properties.title, properties.author = document.title[:255], document.written_by[:255]
+    properties.created = properties.modified = created
+    properties.language, properties.comments, properties.last_modified_by = document.language, "", ""
+
+
+def _remove_thumbnail(file: Any) -> None:
+    """Remove the picture of the first page, which is that of the template."""
+    relations = file.part.package.rels
+    for key in [key for key, relation in relations.items() if relation.reltype == RELATIONSHIP_TYPE.THUMBNAIL]:
+        del relations[key]
+
+
+def _add_block(file: Any, block: Block) -> None:
+    match block:
+        case HeadingBlock():
+            add_parts(file.add_heading(level=block.level), [TextPart(text=block.text)], AMBER)
+        case ParagraphBlock():
+            paragraph = file.add_paragraph(style=PARAGRAPH_STYLES[block.role])
+            add_parts(paragraph, block.parts, AMBER)
+            if block.citation is not None:
+                add_bookmark(paragraph, block.citation)
+        case ListBlock():
+            for item in block.items:
+                add_parts(file.add_paragraph(style=LIST_STYLES[item.level]), item.parts, AMBER)
+        case TableBlock():
+            add_table(file, block, AMBER)

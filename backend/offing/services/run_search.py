@@ -1,0 +1,106 @@
+"""Index the words of runs, and search them."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from offing.core.errors import InvalidInput
+from offing.library.word_query import (
+    WordQuery,
+    cut_excerpt,
+    find_best_text,
+    list_indexed_terms,
+    parse_word_query,
+)
+from offing.storage import run_search as rows
+from offing.storage.pool import Database
+from offing.storage.run_search import RunTexts
+
+MAX_RUNS_PER_BATCH = 20
+"""Runs that one transaction indexes, so that a worker that writes a report does not wait long for it."""
+
+
+class MatchLocation(StrEnum):
+    TITLE = "title"
+    QUESTION = "question"
+    REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMatch:
+    """Where a run matches a search best."""
+
+    location: MatchLocation
+    excerpt: str
+
+
+async def index_queued_runs(database: Database, tenant_id: UUID, limit: int) -> int:
+    """Index at most `limit` runs of a tenant that are new or have changed, newest first. Return their number."""
+    indexed = 0
+    while indexed < limit:
+        count = await _index_batch(database, tenant_id, min(MAX_RUNS_PER_BATCH, limit - indexed))
+        indexed += count
+        if not count:
+            break
+    return indexed
+
+
+async def index_all_tenants(database: Database, limit: int) -> int:
+    """Index at most `limit` queued runs of each of a few tenants. Return the number of runs."""
+    tenants = await rows.list_tenants_to_index(database, 20)
+    return sum([await index_queued_runs(database, tenant, limit) for tenant in tenants])
+
+
+async def _index_batch(database: Database, tenant_id: UUID, limit: int) -> int:
+    async with database.transaction(tenant_id) as connection:
+        taken = await rows.take_queued_runs(connection, tenant_id, limit)
+        texts = await rows.list_texts(connection, taken) if taken else []
+        words = await asyncio.to_thread(lambda: [(one.run_id, _list_words(tenant_id, one)) for one in texts])
+        for run_id, new in words:
+            await rows.update_words(connection, run_id, new)
+    return len(taken)
+
+
+def _list_words(tenant_id: UUID, texts: RunTexts) -> list[str]:
+    prefix = get_prefix(tenant_id)
+    return [prefix + term for term in list_indexed_terms((texts.question, texts.title, *texts.report))]
+
+
+def get_prefix(tenant_id: UUID) -> str:
+    """Return what the indexed words of a tenant begin with. Two tenants may share it, which costs only time."""
+    return f"{tenant_id.hex[-8:]}:"
+
+
+def parse_query(text: str) -> WordQuery:
+    """Return the words that a person searches for. Raises InvalidInput for `q` if there are none."""
+    query = parse_word_query(text)
+    if query.is_empty:
+        raise InvalidInput("q", "it has no word that is searched for", "Use a word other than those like 'the'.")
+    return query
+
+
+def render_tsquery(query: WordQuery, tenant_id: UUID) -> str:
+    """Return a query in Postgres' notation. Terms consist of letters and digits and need no escapes."""
+    prefix = get_prefix(tenant_id)
+    parts = [f"'{prefix}{term}'" for term in query.terms]
+    if query.beginning:
+        complete = " & ".join(f"'{prefix}{term}'" for term in query.last_terms)
+        beginning = f"'{prefix}{query.beginning}':*"
+        parts.append(f"({beginning} | ({complete}))" if complete else beginning)
+    return " & ".join(parts)
+
+
+def locate_match(query: WordQuery, texts: RunTexts) -> RunMatch | None:
+    """Return the text of a run that matches best. `None` means that it has changed and matches no more."""
+    candidates: Sequence[tuple[MatchLocation, str]] = [
+        (MatchLocation.TITLE, texts.title),
+        (MatchLocation.QUESTION, texts.question),
+        *((MatchLocation.REPORT, text) for text in texts.report),
+    ]
+    best = find_best_text(query, [text for _, text in candidates])
+    if best is None:
+        return None
+    location, text = candidates[best]
+    return RunMatch(location, cut_excerpt(query, text))

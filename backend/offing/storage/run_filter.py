@@ -1,0 +1,74 @@
+"""The filter of a list of runs, and its conditions in SQL.
+
+A condition is written only for a filter that is used, so that the planner can choose an index that has only such runs.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, LiteralString
+from uuid import UUID
+
+from offing.core.run import TERMINAL_STATUSES, RunStatus
+
+StatusGroup = Literal["active", "ended"]
+"""`active`: queued, running, waiting or paused. `ended`: done, failed or cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Filter of a list of runs. `None` means any."""
+
+    status: RunStatus | None = None
+    graph: str | None = None
+    thread_id: UUID | None = None
+    kind: Literal["interactive", "rollout"] = "interactive"
+    status_group: StatusGroup | None = None
+    waiting_for_person: bool = False
+    """Only runs with a pending input request."""
+    tag: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    created_from: datetime | None = None
+    """Earliest creation, inclusive."""
+    created_before: datetime | None = None
+    """End of the range of creation, exclusive."""
+
+
+WAITS_FOR_PERSON = """
+    ended_at is null
+    and exists (select from input_request where input_request.run_id = run.id and responded_at is null)
+"""
+
+
+def list_conditions(run_filter: RunFilter, created_at: LiteralString) -> list[LiteralString]:
+    """Return the conditions of a filter except those on kind and tag. `created_at` is the column that is ordered by."""
+    status = run_filter.status
+    ended = None if status is None else status in TERMINAL_STATUSES
+    optional: tuple[tuple[bool, LiteralString], ...] = (
+        (status is not None, "status = %(status)s"),
+        (ended is True or run_filter.status_group == "ended", "ended_at is not null"),
+        (ended is False or run_filter.status_group == "active", "ended_at is null"),
+        (run_filter.graph is not None, "graph = %(graph)s"),
+        (run_filter.thread_id is not None, "thread_id = %(thread)s"),
+        (run_filter.waiting_for_person, WAITS_FOR_PERSON),
+        (run_filter.pinned is True, "pinned_at is not null"),
+        (run_filter.pinned is False, "pinned_at is null"),
+        (run_filter.archived is True, "archived_at is not null"),
+        (run_filter.archived is False, "archived_at is null"),
+        (run_filter.created_from is not None, f"{created_at} >= %(created_from)s"),
+        (run_filter.created_before is not None, f"{created_at} < %(created_before)s"),
+    )
+    return [condition for is_used, condition in optional if is_used]
+
+
+def get_parameters(run_filter: RunFilter) -> dict[str, Any]:
+    """Return the values of the conditions."""
+    return {
+        "status": run_filter.status,
+        "graph": run_filter.graph,
+        "thread": run_filter.thread_id,
+        "kind": run_filter.kind,
+        "tag": run_filter.tag,
+        "created_from": run_filter.created_from,
+        "created_before": run_filter.created_before,
+    }

@@ -1,0 +1,90 @@
+"""The search index of runs: the words of a question, its title and the latest report.
+
+Triggers queue a run whenever one of these is new or changes. Whoever searches, and the workers' sweep, index queued
+runs. Each stored word begins with a prefix of the tenant.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+from offing.storage.pagination import PageKey
+from offing.storage.pool import Connection, Database
+
+TAKE_QUEUED = """
+    with due as (
+      select q.run_id from run_search_queue q join run_search s on s.run_id = q.run_id
+       where q.tenant_id = %s order by q.queued_at desc limit %s for update of s, q skip locked)
+    delete from run_search_queue q using due where q.run_id = due.run_id returning q.run_id
+"""
+"""Newest first, because people search for what they have just seen."""
+
+COUNT_QUEUED = "select count(*) from (select from run_search_queue where tenant_id = %s limit 10000) as queued"
+
+LIST_TEXTS = """
+    select run.id, run.question, run.title,
+           (select body from report where report.run_id = run.id order by version desc limit 1)
+      from run where run.id = any(%s)
+"""
+
+UPDATE_WORDS = "update run_search set words = array_to_tsvector(%s::text[]) where run_id = %s"
+
+FIND_RUNS = "select run_id, run_created_at from app.find_runs_by_words(%s::tsquery, %s, %s, %s)"
+
+LIST_TENANTS = "select app.list_tenants_to_index(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTexts:
+    """The texts of a run that are searched."""
+
+    run_id: UUID
+    question: str
+    title: str
+    """The title that a person gave the run. Empty means none."""
+    report: tuple[str, ...]
+    """Title, answer, headings and sentences of the latest report. Empty means that there is no report."""
+
+
+async def take_queued_runs(connection: Connection, tenant_id: UUID, limit: int) -> list[UUID]:
+    """Take runs off the queue for this transaction, newest first. Others skip them until it ends."""
+    rows = await (await connection.execute(TAKE_QUEUED, (tenant_id, limit))).fetchall()
+    return [run_id for (run_id,) in rows]
+
+
+async def count_queued_runs(connection: Connection, tenant_id: UUID) -> int:
+    """Return the number of runs that are still to be indexed, at most 10,000."""
+    row = await (await connection.execute(COUNT_QUEUED, (tenant_id,))).fetchone()
+    return row[0] if row else 0
+
+
+async def list_texts(connection: Connection, run_ids: Sequence[UUID]) -> list[RunTexts]:
+    """Return the texts of these runs, in any order."""
+    rows = await (await connection.execute(LIST_TEXTS, (list(run_ids),))).fetchall()
+    return [RunTexts(run_id, question, title, _list_report_texts(body)) for run_id, question, title, body in rows]
+
+
+async def update_words(connection: Connection, run_id: UUID, words: Sequence[str]) -> None:
+    """Replace the indexed words of a run."""
+    await connection.execute(UPDATE_WORDS, (list(words), run_id))
+
+
+async def find_runs(connection: Connection, query: str, before: PageKey | None, limit: int) -> list[PageKey]:
+    """Return at most `limit` runs that match a query in Postgres' notation, newest first, after `before`."""
+    at, run_id = before or (None, None)
+    rows = await (await connection.execute(FIND_RUNS, (query, at, run_id, limit), prepare=False)).fetchall()
+    return [(created_at, id) for id, created_at in rows]
+
+
+async def list_tenants_to_index(database: Database, limit: int) -> list[UUID]:
+    return [tenant for (tenant,) in await database.call_function(LIST_TENANTS, (limit,))]
+
+
+def _list_report_texts(body: dict[str, Any] | None) -> tuple[str, ...]:
+    if body is None:
+        return ()
+    answer = [body["answer"]["text"]] if body["answer"] else []
+    sections = [(part["heading"], *(sentence["text"] for sentence in part["sentences"])) for part in body["sections"]]
+    return tuple(text for text in (body["title"], *answer, *chain.from_iterable(sections)) if text)

@@ -1,0 +1,55 @@
+/** The scripts of the build: cascade layers and the size of each route. */
+
+import { expect, test } from "vitest";
+import { measure } from "../../scripts/check-size.mjs";
+import { findLayer } from "../../scripts/css-layers.mjs";
+
+test.each([
+  ["src/app/reset.css", "reset"],
+  ["src/app/tokens.css", "tokens"],
+  ["src/app/base.css", "base"],
+  ["src/shared/ui/button.module.css", "primitives"],
+  ["src/features/home/composer.css", "features"],
+  ["src/app/navigation.css", "features"],
+  ["node_modules/other/style.css", null],
+])("%s is in the layer %s", (path, layer) => {
+  expect(findLayer(path)).toBe(layer);
+});
+
+const MANIFEST = {
+  "index.html": { file: "index.js", css: ["index.css"], isEntry: true, imports: ["_common.js"] },
+  "_common.js": { file: "common.js" },
+  "src/features/library/library-page.tsx": {
+    file: "library.js",
+    css: ["library.css"],
+    isDynamicEntry: true,
+    imports: ["_list.js", "_common.js"],
+  },
+  "_list.js": { file: "list.js" },
+};
+
+test("a route is measured with what it imports and its style sheets, each once", () => {
+  const { routes } = measure(MANIFEST, () => 10_000);
+  const sizes = Object.fromEntries(routes.map(({ name, bytes }) => [name, bytes]));
+  expect(sizes["/library"]).toBe(60_000);
+});
+
+test("each route is measured with the largest catalog, and with no other", () => {
+  const catalogs = {
+    "src/locales/en.po": { file: "en.js", isDynamicEntry: true },
+    "src/locales/zh-Hans.po": { file: "zh-Hans.js", isDynamicEntry: true },
+  };
+  const sizeOf = (file: string) => ({ "en.js": 14_000, "zh-Hans.js": 12_000 })[file] ?? 10_000;
+  const { routes, problems } = measure({ ...MANIFEST, ...catalogs }, sizeOf);
+  expect(routes.find(({ name }) => name === "/library")?.bytes).toBe(74_000);
+  expect(problems.filter((text) => text.includes("is loaded later"))).toEqual([]);
+});
+
+test("a route, a later chunk and an unknown module that break the budget are reported", () => {
+  const sizeOf = (file: string) => (file === "library.js" ? 90_100 : 10_000);
+  const unknown = { ...MANIFEST, "src/app/other.tsx": { file: "other.js", isDynamicEntry: true } };
+  const { problems } = measure(unknown, sizeOf);
+  expect(problems).toContain("The first load of /library is 140.1 kB. The maximum is 140.0 kB.");
+  expect(problems).toContain("The chunk src/features/library/library-page.tsx is 90.1 kB. The maximum is 80.0 kB.");
+  expect(problems.some((text) => text.startsWith("src/app/other.tsx is loaded later."))).toBe(true);
+});

@@ -1,0 +1,226 @@
+"""People name, tag, pin, archive and find runs over HTTP."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from offing.core.run import RunStatus
+from tests.api.conftest import Api
+from tests.api.sse import following
+from tests.api.test_input_requests import YEAR, send, waiting
+
+
+async def listed(api: Api, query: str = "") -> list[str]:
+    """Questions of the runs of all pages of a list, with three runs on a page."""
+    questions: list[str] = []
+    cursor = ""
+    while True:
+        response = await api.http.get(f"/api/v1/runs?limit=3&{query}{cursor}")
+        assert response.status_code == 200, response.text
+        page = response.json()
+        questions += [run["question"] for run in page["items"]]
+        if page["next"] is None:
+            return questions
+        cursor = f"&cursor={page['next']}"
+
+
+async def change(api: Api, run: UUID | str, **fields: object) -> dict[str, Any]:
+    response = await api.http.patch(f"/api/v1/runs/{run}", json=fields)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def ended(api: Api, question: str, status: RunStatus = RunStatus.DONE, **more: object) -> UUID:
+    run = await api.submit(question, **more)
+    await api.hands.end(await api.hands.claim(run), status)
+    return run
+
+
+async def test_a_run_is_named_tagged_pinned_and_archived_and_each_change_leaves_the_rest(api: Api) -> None:
+    run = await api.submit()
+    named = await change(api, run, title="  Salt \n water ", tags=["sea", " sea ", "Größe"])
+    assert (named["title"], named["given_title"], named["tags"]) == ("Salt water", "Salt water", ["sea", "Größe"])
+    pinned = await change(api, run, pinned=True)
+    archived = await change(api, run, archived=True, pinned=True)
+    assert (archived["title"], archived["tags"]) == ("Salt water", ["sea", "Größe"])
+    assert archived["pinned_at"] == pinned["pinned_at"] is not None
+    assert archived["archived_at"] is not None
+    cleared = await change(api, run, title="", tags=[], pinned=False, archived=False)
+    assert [cleared[name] for name in ("title", "given_title", "tags", "pinned_at", "archived_at")] == [
+        None, "", [], None, None
+    ]  # fmt: skip
+    assert (await change(api, run))["id"] == str(run)
+
+
+async def test_a_given_title_hides_that_of_the_report_until_it_is_removed(api: Api) -> None:
+    run = await api.submit()
+    await api.hands.report(await api.hands.claim(run), await api.hands.document())
+    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["title"] == "Salt"
+    assert (await change(api, run, title="Mine"))["title"] == "Mine"
+    assert (await change(api, run, title=""))["title"] == "Salt"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"titel": "x"}, "titel"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": 3}, "title"),
+        ({"tags": ["x" * 51]}, "tags"),
+        ({"tags": [""]}, "tags"),
+        ({"tags": [str(n) for n in range(21)]}, "tags"),
+        ({"tags": "sea"}, "tags"),
+        ({"pinned": "yes please"}, "pinned"),
+    ],
+)
+async def test_a_change_that_cannot_be_made_is_rejected_by_name_and_nothing_of_it_is_kept(
+    api: Api, body: dict[str, object], field: str
+) -> None:
+    run = await api.submit()
+    rejected = await api.http.patch(f"/api/v1/runs/{run}", json={"archived": True, **body})
+    assert (rejected.status_code, rejected.json()["field"]) == (422, field)
+    assert rejected.json()["remedy"]
+    assert (await api.http.get(f"/api/v1/runs/{run}")).json()["archived_at"] is None
+
+
+async def test_a_run_that_does_not_exist_is_neither_changed_nor_deleted(api: Api) -> None:
+    assert (await api.http.patch(f"/api/v1/runs/{uuid4()}", json={"title": "x"})).status_code == 404
+    assert (await api.http.delete(f"/api/v1/runs/{uuid4()}")).status_code == 404
+
+
+async def test_lists_are_filtered_and_keep_their_order_over_pages(api: Api) -> None:
+    one = await ended(api, "one?")
+    two = await ended(api, "two?", RunStatus.FAILED)
+    three = await api.submit("three?")
+    four = await ended(api, "four?")
+    five = await api.submit("five?")
+    await change(api, one, tags=["sea", "salt"], pinned=True)
+    await change(api, two, tags=["sea"])
+    await change(api, three, tags=["salt"], pinned=True)
+    await change(api, four, archived=True, tags=["sea"])
+    created, after = [
+        (await api.http.get(f"/api/v1/runs/{run}")).json()["created_at"].replace("+00:00", "Z") for run in (three, four)
+    ]
+    expected = {
+        "": ["five?", "three?", "two?", "one?"],
+        "archived=only": ["four?"],
+        "archived=any": ["five?", "four?", "three?", "two?", "one?"],
+        "tag=sea": ["two?", "one?"],
+        "tag=sea&archived=any": ["four?", "two?", "one?"],
+        "tag=sea&status=failed": ["two?"],
+        "tag=se": [],
+        "pinned=true": ["three?", "one?"],
+        "pinned=false": ["five?", "two?"],
+        "status=failed": ["two?"],
+        "status=queued": ["five?", "three?"],
+        "status_group=active": ["five?", "three?"],
+        "status_group=ended": ["two?", "one?"],
+        "status_group=ended&archived=any": ["four?", "two?", "one?"],
+        "graph=quiet&pinned=true": ["three?", "one?"],
+        "graph=other": [],
+        f"created_from={created}": ["five?", "three?"],
+        f"created_before={created}": ["two?", "one?"],
+        f"created_from={created}&created_before={after}": ["three?"],
+        f"tag=sea&created_before={created}": ["two?", "one?"],
+        "waiting_for_person=true": [],
+        "q=two": ["two?"],
+        "q=two&status=done": [],
+        f"q=three&created_before={after}": ["three?"],
+        f"q=three&created_before={created}": [],
+        f"q=two&created_from={created}": [],
+    }
+    for query, questions in expected.items():
+        assert await listed(api, query) == questions, query
+    assert str(five) in [run["id"] for run in (await api.http.get("/api/v1/runs")).json()["items"]]
+
+
+async def test_runs_that_wait_for_a_person_are_listed_until_they_are_answered(api: Api) -> None:
+    await api.submit("Another question?")
+    run, (year,) = await waiting(api, YEAR)
+    query = "/api/v1/runs?waiting_for_person=true"
+    (item,) = (await api.http.get(query)).json()["items"]
+    assert (item["id"], item["pending_input_requests"]) == (str(run), 1)
+    assert (await send(api.http, run, year, text="1991")).status_code == 200
+    assert (await api.http.get(query)).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("q=%3F%3F", "q"),
+        ("q=the%20", "q"),
+        ("q=salt&kind=rollout", "q"),
+        ("tag=%20sea", "tag"),
+        ("tag=" + "x" * 51, "tag"),
+        ("status_group=some", "status_group"),
+        ("archived=true", "archived"),
+        ("created_from=2026-01-01T00:00:00", "created_from"),
+        ("created_from=1026-01-01T00:00:00Z", "created_from"),
+        ("created_from=2026-01-02T00:00:00Z&created_before=2026-01-01T00:00:00Z", "created_before"),
+        ("cursor=nonsense", "cursor"),
+    ],
+)
+async def test_a_filter_that_means_nothing_is_rejected_by_name(api: Api, query: str, field: str) -> None:
+    rejected = await api.http.get(f"/api/v1/runs?{query}")
+    assert (rejected.status_code, rejected.json()["field"]) == (422, field), rejected.text
+    assert rejected.json()["remedy"]
+
+
+async def test_a_run_is_found_by_words_of_its_question_its_title_and_its_latest_report(api: Api) -> None:
+    run = await api.submit("Why do oceans taste as they do?")
+    await api.submit("为什么海水是咸的?连接池如何使用Postgres缓存")
+    for query, where in (("OCEAN taste", "question"), ("tas", "question")):
+        (item,) = (await api.http.get("/api/v1/runs", params={"q": query})).json()["items"]
+        assert (item["id"], item["match"]) == (
+            str(run), {"location": where, "excerpt": "Why do oceans taste as they do?"}
+        )  # fmt: skip
+    assert await listed(api, "q=dissolved") == []
+    fence = await api.hands.claim(run)
+    await api.hands.report(fence, await api.hands.document())
+    (item,) = (await api.http.get("/api/v1/runs", params={"q": "dissolving rivers"})).json()["items"]
+    assert item["match"] == {"location": "report", "excerpt": "Rivers carry dissolved salt into the sea."}
+    assert await listed(api, "q=oceans dissolved") == ["Why do oceans taste as they do?"]
+    await change(api, run, title="Brine and taste")
+    (item,) = (await api.http.get("/api/v1/runs", params={"q": "brine"})).json()["items"]
+    assert item["match"] == {"location": "title", "excerpt": "Brine and taste"}
+    await change(api, run, title="")
+    assert await listed(api, "q=brine") == []
+    for query in ("海水", "咸", "连接池", "缓存", "postgres", "海水 缓存"):
+        assert len(await listed(api, f"q={query}")) == 1, query
+    assert await listed(api, "q=水海") == []
+
+
+async def test_a_search_shows_where_nothing_without_a_search_and_says_what_is_not_indexed(api: Api) -> None:
+    await api.submit()
+    assert (await api.http.get("/api/v1/runs")).json()["items"][0]["match"] is None
+    page = (await api.http.get("/api/v1/runs?q=salt")).json()
+    assert (len(page["items"]), page["unindexed_runs"]) == (1, 0)
+    assert len((await api.http.get("/api/v1/runs?q=%20")).json()["items"]) == 1
+
+
+async def test_a_search_has_the_order_of_the_list_over_pages(api: Api) -> None:
+    for number in range(7):
+        run = await api.submit(f"Why is sea {number} salt?")
+        await change(api, run, tags=["odd"] if number % 2 else [])
+    assert await listed(api, "q=salt") == [f"Why is sea {number} salt?" for number in reversed(range(7))]
+    assert await listed(api, "q=salt&tag=odd") == [f"Why is sea {number} salt?" for number in (5, 3, 1)]
+
+
+async def test_a_page_that_follows_a_run_learns_of_its_new_title_and_tags(api: Api) -> None:
+    run = await api.submit()
+    async with following(api.http, f"/api/v1/runs/{run}/events") as stream:
+        await stream.until(lambda s: bool(s.named("run")))
+        await change(api, run, title="Brine", tags=["sea"])
+        await stream.until(lambda s: len(s.named("run")) > 1, 4)  # long before it would read the run again by itself
+        assert [stream.named("run")[-1].data[name] for name in ("title", "tags")] == ["Brine", ["sea"]]
+
+
+async def test_a_rollout_is_neither_organized_nor_deleted(api: Api) -> None:
+    batch = {"graph": "quiet", "group_size": 1, "tasks": {"items": [{"question": "Why salt?", "answers": ["Rivers"]}]}}
+    await api.http.post("/api/v1/rollout-batches", json=batch)
+    (rollout,) = (await api.http.get("/api/v1/rollouts")).json()["items"]
+    at = f"/api/v1/runs/{rollout['run_id']}"
+    for response in (await api.http.patch(at, json={"pinned": True}), await api.http.delete(at)):
+        assert response.status_code == 409
+        assert "rollout" in response.json()["detail"]
