@@ -4,20 +4,22 @@
 
 `offing evaluate` compares configurations of one version. This compares reports that different versions, or other
 products, have written: every folder in FOLDER is a question, with `question.txt` and a Markdown file for each name. The
-judge sees the question and the two texts, and neither the names nor the versions. A report wins a pair if both orders
-prefer it, or one order prefers it and the other finds a tie.
+judge sees the question and the two texts, and neither the names nor the versions. A win needs the same verdict in both
+orders, as in `offing evaluate`; a pair with a failed judgment is counted apart.
 """
 
 import argparse
 import asyncio
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 from offing.core.model import EngineConfig, parse_engine
 from offing.scorers.judge import MAX_REPORT_CHARS, check_judge_engine
 from offing.scorers.pairwise_judge import PairJudgment, ReportPair, judge_pair
+from offing.services.experiment_summary import JudgeSummary, summarize_judgments
+from offing.storage.experiments import JudgmentRow
 from tests.models.builders import Ledger
 
 
@@ -60,25 +62,31 @@ async def compare(case: Case, choice: EngineConfig) -> Comparison:
     return Comparison(case, (judgments[0], judgments[1]))
 
 
-def find_winner(verdict: str | None, swapped_verdict: str | None) -> int | None:
-    """Return the place of the better report, 0 or 1. `None` means a tie, or that a judgment failed."""
-    if verdict is None or swapped_verdict is None:
-        return None
-    points = {"first": 1, "tie": 0, "second": -1}
-    balance = points[verdict] - points[swapped_verdict]
-    return None if balance == 0 else 0 if balance > 0 else 1
+def list_rows(comparison: Comparison) -> tuple[JudgmentRow, ...]:
+    """Return the judgments of a pair as `offing evaluate` stores them: the second report is the compared one."""
+    task_id = uuid5(NAMESPACE_URL, comparison.case.name)
+    return tuple(
+        JudgmentRow(1, task_id, is_swapped, one.verdict, one.reason, one.model, one.usage.tokens, 0.0)
+        for is_swapped, one in zip((False, True), comparison.judgments, strict=True)
+    )
 
 
-def render(comparisons: Iterable[Comparison], names: tuple[str, str]) -> str:
+def describe_outcome(summary: JudgeSummary, names: tuple[str, str]) -> str:
+    """Say which report of a single pair won."""
+    outcomes = {names[0]: summary.losses, names[1]: summary.wins, "tie": summary.ties, "failed": summary.failed}
+    return next(name for name, count in outcomes.items() if count)
+
+
+def render(comparisons: Sequence[Comparison], names: tuple[str, str]) -> str:
     """Return a Markdown table with a row for each question and the number of wins below it."""
-    lines, wins = [f"| question | winner | {names[0]} first | {names[1]} first |", "|---|---|---|---|"], Counter[str]()
+    lines = [f"| question | winner | {names[0]} first | {names[1]} first |", "|---|---|---|---|"]
     for one in comparisons:
-        winner = find_winner(*(judgment.verdict for judgment in one.judgments))
-        name = "tie" if winner is None else names[winner]
-        wins[name] += 1
+        outcome = describe_outcome(summarize_judgments(names[1], list_rows(one)), names)
         reasons = (f"{judgment.verdict or 'failed'}: {judgment.reason}" for judgment in one.judgments)
-        lines.append(f"| {one.case.name} | {name} | {' | '.join(reasons)} |")
-    return "\n".join([*lines, "", ", ".join(f"{name}: {wins[name]}" for name in (*names, "tie"))])
+        lines.append(f"| {one.case.name} | {outcome} | {' | '.join(reasons)} |")
+    total = summarize_judgments(names[1], [row for one in comparisons for row in list_rows(one)])
+    counts = f"{names[0]}: {total.losses}, {names[1]}: {total.wins}, tie: {total.ties}, failed: {total.failed}"
+    return "\n".join([*lines, "", counts])
 
 
 async def main() -> None:

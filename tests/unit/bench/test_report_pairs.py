@@ -1,21 +1,30 @@
 """What the two orders of a pair of reports say together."""
 
+from typing import Literal
+
 import pytest
 
-from tests.bench.report_pairs import find_winner
+from offing.core.model import Usage
+from offing.scorers.pairwise_judge import PairJudgment
+from tests.bench.report_pairs import Case, Comparison, render
+
+Word = Literal["first", "second", "tie"]
 
 
 @pytest.mark.parametrize(
     ("verdict", "swapped", "winner"),
     [
-        ("first", "second", 0),
-        ("second", "first", 1),
-        ("first", "tie", 0),
-        ("tie", "first", 1),
-        ("first", "first", None),
-        ("tie", "tie", None),
-        ("first", None, None),
+        ("first", "second", "before"),
+        ("second", "first", "after"),
+        ("first", "tie", "tie"),
+        ("tie", "first", "tie"),
+        ("first", "first", "tie"),
+        ("tie", "tie", "tie"),
+        ("first", None, "failed"),
     ],
 )
-def test_a_report_wins_if_the_orders_together_prefer_it(verdict: str, swapped: str | None, winner: int | None) -> None:
-    assert find_winner(verdict, swapped) == winner
+def test_a_report_wins_if_both_orders_prefer_it(verdict: Word, swapped: Word | None, winner: str) -> None:
+    one, other = (PairJudgment(word, "", "m", Usage()) for word in (verdict, swapped))
+    table = render([Comparison(Case("q", "Why?", ("", "")), (one, other))], ("before", "after"))
+    assert f"| q | {winner} |" in table
+    assert f"{winner}: 1" in table

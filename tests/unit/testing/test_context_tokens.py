@@ -1,5 +1,6 @@
 """A graph can ask for the limits of the model that answers a role, also when its run is replayed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,21 +19,26 @@ from offing.testing.recording import recording_to_json
 from tests.workers.graphs import untyped
 
 
-async def _act(_: Any, runtime: Any) -> dict[str, Any]:
-    ctx: RunContext = runtime.context
-    await ctx.append_steps(StepDraft(StepKind.NOTE, f"{ctx.get_context_tokens('writer')}"))
-    await ctx.call_tool(ToolCall("calculate", {"expression": f"{ctx.get_context_tokens('planner')} + 1"}))
-    return {"seen": []}
+def _asking(name: str, ask: Callable[[RunContext, str], int | None]) -> Graph:
+    """A graph that notes the writer's limit, and adds 1 to that of the planner."""
+
+    async def act(_: Any, runtime: Any) -> dict[str, Any]:
+        ctx: RunContext = runtime.context
+        await ctx.append_steps(StepDraft(StepKind.NOTE, f"{ask(ctx, 'writer')}"))
+        await ctx.call_tool(ToolCall("calculate", {"expression": f"{ask(ctx, 'planner')} + 1"}))
+        return {"seen": []}
+
+    def build() -> Any:
+        graph = untyped(dict, context_schema=RunContext)
+        graph.add_node("act", act)
+        graph.add_edge("__start__", "act")
+        return graph
+
+    return Graph(name, "", "", "1", build, lambda _: {"seen": []}, ())
 
 
-def _build() -> Any:
-    graph = untyped(dict, context_schema=RunContext)
-    graph.add_node("act", _act)
-    graph.add_edge("__start__", "act")
-    return graph
-
-
-asking = Graph("asking", "", "", "1", _build, lambda _: {"seen": []}, ())
+asking = _asking("asking", lambda ctx, role: ctx.get_context_tokens(role))
+measuring = _asking("measuring", lambda ctx, role: ctx.get_answer_tokens(role))
 
 
 async def test_a_graph_sees_the_window_of_each_role_or_that_it_is_unknown() -> None:
@@ -51,23 +57,6 @@ async def test_a_recording_keeps_the_windows_of_its_run() -> None:
     await replay_recording(asking, stored)
     with pytest.raises(RecordingMismatchError, match="requests calculate"):
         await replay_recording(asking, replace(stored, context_tokens={"planner": 4_096}))
-
-
-async def _act_on_answers(_: Any, runtime: Any) -> dict[str, Any]:
-    ctx: RunContext = runtime.context
-    await ctx.append_steps(StepDraft(StepKind.NOTE, f"{ctx.get_answer_tokens('writer')}"))
-    await ctx.call_tool(ToolCall("calculate", {"expression": f"{ctx.get_answer_tokens('planner')} + 1"}))
-    return {"seen": []}
-
-
-def _build_on_answers() -> Any:
-    graph = untyped(dict, context_schema=RunContext)
-    graph.add_node("act", _act_on_answers)
-    graph.add_edge("__start__", "act")
-    return graph
-
-
-measuring = Graph("measuring", "", "", "1", _build_on_answers, lambda _: {"seen": []}, ())
 
 
 async def test_a_graph_sees_how_long_an_answer_of_a_role_may_be_also_from_a_recording() -> None:
