@@ -2,7 +2,7 @@
 // that no list below names. Part of `npm run build`. Sizes are those of scripts and style sheets, compressed with brotli.
 //
 //   node scripts/check-size.mjs
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync } from "node:zlib";
@@ -104,7 +104,7 @@ function kB(bytes) {
   return `${(bytes / 1000).toFixed(1)} kB`;
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+if (process.argv[1] && import.meta.url === pathToFileURL(realpathSync(process.argv[1])).href) {
   const dist = new URL("../dist/", import.meta.url);
   const path = new URL(".vite/manifest.json", dist);
   if (!existsSync(path)) {

@@ -81,6 +81,16 @@ async def test_the_kind_is_part_of_the_request_under_an_idempotency_key(api: Api
     assert (await api.http.post("/api/v1/runs", json=body, headers=key)).status_code == 409
 
 
+async def test_a_switch_that_a_follow_up_turns_off_is_part_of_the_request_under_an_idempotency_key(api: Api) -> None:
+    run, _ = await reported(api, scope=SCOPE)
+    follow_up = {"kind": "edit", "run_id": run["id"]}
+    body: dict[str, Any] = {"question": "Shorter", "graph": "agentflow", "follow_up": follow_up, "scope": {}}
+    key = {"Idempotency-Key": "switch"}
+    assert (await api.http.post("/api/v1/runs", json=body, headers=key)).status_code == 201
+    body["scope"] = {"web": False}
+    assert (await api.http.post("/api/v1/runs", json=body, headers=key)).status_code == 409
+
+
 # What is kept ---------------------------------------------------------------------------------------------------------
 
 SCOPE: dict[str, Any] = {"collections": ["papers"], "web": True, "code": True}

@@ -1,32 +1,12 @@
 """`offing doctor` calls the embedding model and the reranker once and reports what they answer."""
 
-import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from offing.local import doctor
 from offing.settings import Settings
-from tests.model_provider import Fault, Responder, WireServer
+from tests.model_provider import Fault, serve_on_thread
 from tests.model_provider.retrieval_models import RetrievalModels
-
-
-@contextmanager
-def serving(respond: Responder) -> Generator[WireServer]:
-    """A server on a thread of its own, because a check runs its own event loop."""
-    loop, server = asyncio.new_event_loop(), WireServer(respond)
-    thread = Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
-    try:
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 def inspect(home: Path, **values: Any) -> tuple[doctor.Check, doctor.Check]:
@@ -44,7 +24,7 @@ def test_without_a_model_there_is_nothing_to_do(tmp_path: Path) -> None:
 
 
 def test_models_that_respond_are_described(tmp_path: Path) -> None:
-    with serving(RetrievalModels()) as server:
+    with serve_on_thread(RetrievalModels()) as server:
         checks = inspect_both(tmp_path, "hosted_vllm/words", "infinity/ranks", server.url)
     assert [(check.ok, check.detail) for check in checks] == [
         (True, "hosted_vllm/words, vectors of 64 numbers"),
@@ -54,7 +34,7 @@ def test_models_that_respond_are_described(tmp_path: Path) -> None:
 
 
 def test_a_model_that_fails_is_reported_with_its_remedy(tmp_path: Path) -> None:
-    with serving(lambda _: Fault(401, "Incorrect API key")) as server:
+    with serve_on_thread(lambda _: Fault(401, "Incorrect API key")) as server:
         checks = inspect_both(tmp_path, "openai/words", "hosted_vllm/ranks", server.url)
     assert [check.ok for check in checks] == [False, False]
     assert "OPENAI_API_KEY" in checks[0].detail
@@ -75,7 +55,7 @@ def test_a_model_that_ranks_a_wrong_answer_first_is_reported(tmp_path: Path) -> 
         results = [{**result, "relevance_score": -result["relevance_score"]} for result in body["results"]]
         return body | {"results": results}
 
-    with serving(RetrievalModels(change=turn)) as server:
+    with serve_on_thread(RetrievalModels(change=turn)) as server:
         _, check = inspect(tmp_path, rerank_model="hosted_vllm/ranks", rerank_api_base=server.url)
     assert not check.ok
     assert "ranks a wrong answer first" in check.detail

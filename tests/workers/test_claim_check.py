@@ -1,12 +1,12 @@
 """The checker through real workers: claims judged by a provider's model, conflicts listed, and failures that say so."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offing.core.claim_table import describe_judges
+from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.report import ClaimVerdict, Report
 from offing.core.report_formats import render_markdown
@@ -165,6 +165,6 @@ async def test_a_run_is_cancelled_while_its_checker_thinks(shared_platform: Plat
 
 async def test_a_request_for_an_unknown_optional_role_names_the_roles(shared_platform: Platform) -> None:
     engine = EngineConfig(engine="extractive")
-    with pytest.raises(Exception, match="checker") as caught:
+    with pytest.raises(InvalidInput, match="checker") as caught:
         await shared_platform.submit(RunRequest("Who built it?", engines={"chequer": engine}))
-    assert "chequer" in json.dumps(str(caught.value))
+    assert "chequer" in str(caught.value)

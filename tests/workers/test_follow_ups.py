@@ -36,7 +36,6 @@ from tests.workers.conftest import Platform
 from tests.workers.processes import ALL_GRAPHS
 
 QUESTION = "How does a Fresnel lens save light, and how is the flash made?"
-ROLES = ("analyst", "planner", "executor", "verifier", "generator")
 GRAPHS = ("agentflow", "router", "iterresearch", "memact", "supo", "hiper", "research_team")
 
 

@@ -67,15 +67,12 @@ def run_ask(options: AskOptions) -> int:
         return asyncio.run(_ask(options, servers, settings, progress, style))
 
 
-def resolve_engine_configs(
-    texts: tuple[str, ...], graph: Graph, preset: Preset | None = None
-) -> dict[str, EngineConfig]:
-    """Return the engine config of each role from the settings, a preset, and `role=engine` texts.
+def resolve_engine_configs(texts: tuple[str, ...], graph: Graph) -> dict[str, EngineConfig]:
+    """Return the engine config of each role from the settings and `role=engine` texts.
 
-    `all=…` stands for every role of the graph that is not optional. Texts override the preset, which overrides the
-    settings.
+    `all=…` stands for every role of the graph that is not optional. Texts override the settings.
     """
-    return _find_settings_engines(graph) | _choose_named_engines(texts, graph, preset)
+    return _find_settings_engines(graph) | _choose_named_engines(texts, graph, None)
 
 
 def _find_settings_engines(graph: Graph) -> dict[str, EngineConfig]:

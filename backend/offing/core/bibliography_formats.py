@@ -38,7 +38,7 @@ def render_ris(report: Report) -> str:
     return "\r\n".join("".join(f"{tag}  - {value}\r\n" for tag, value in _list_ris_fields(e)) for e in entries)
 
 
-def escape_latex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """Return text of one line as LaTeX that prints exactly this text."""
     return _LATEX_ACTIVE.sub(lambda match: _LATEX_TEXTS[match.group()], text)
 
@@ -50,12 +50,12 @@ def _render_bibtex_entry(entry: BibliographyEntry) -> str:
 
 
 def _list_bibtex_fields(entry: BibliographyEntry) -> Iterator[tuple[str, str]]:
-    yield "title", f"{{{escape_latex(entry.title)}}}"  # braced again, so that styles keep its capitals
+    yield "title", f"{{{_escape_latex(entry.title)}}}"  # braced again, so that styles keep its capitals
     yield "author", " and ".join(map(_render_bibtex_author, entry.authors))
     yield "date", entry.published
-    yield "year", entry.published[:4] or escape_latex(entry.published_text)
-    yield "organization", escape_latex(entry.site)
-    yield "howpublished", escape_latex(entry.file)
+    yield "year", entry.published[:4] or _escape_latex(entry.published_text)
+    yield "organization", _escape_latex(entry.site)
+    yield "howpublished", _escape_latex(entry.file)
     yield "url", entry.url
     yield "urldate", _write_date(entry, "-") if entry.url else ""
     yield "note", f"Added to the library on {_write_date(entry, '-')}" if not entry.url and entry.retrieved else ""
@@ -63,7 +63,7 @@ def _list_bibtex_fields(entry: BibliographyEntry) -> Iterator[tuple[str, str]]:
 
 def _render_bibtex_author(author: str) -> str:
     """Return a name. One that is not a family name with given names stays undivided, as names of institutions do."""
-    escaped = escape_latex(author)
+    escaped = _escape_latex(author)
     is_divided = _PERSON.fullmatch(author) and " and " not in author
     return escaped if is_divided else f"{{{escaped}}}"
 

@@ -6,7 +6,14 @@ The functions are pure. Passages are untrusted text.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from offing.core.citation import ClaimContext, TextLookup, list_cited_ids, verify_citations, widen_span
+from offing.core.citation import (
+    ClaimContext,
+    TextLookup,
+    list_cited_ids,
+    list_draft_sentences,
+    verify_citations,
+    widen_span,
+)
 from offing.core.draft_check import find_closest_words
 from offing.core.quote_matching import locate_quote
 from offing.core.report import Citation, DraftSentence, Evidence, Report, ReportDraft, Sentence
@@ -60,9 +67,7 @@ def list_claims(
 
 def pair_sentences(draft: ReportDraft, report: Report) -> Iterator[tuple[DraftSentence, Sentence]]:
     """Return each sentence of a draft with that of the report that was made from it."""
-    lead = DraftSentence(text=draft.answer, citations=draft.answer_citations)
-    drafts = (lead, *(sentence for section in draft.sections for sentence in section.sentences))
-    return zip((one for one in drafts if one.text.strip()), report.sentences(), strict=True)
+    return zip(list_draft_sentences(draft), report.sentences(), strict=True)
 
 
 def find_number(evidence: Evidence, numbers: Iterable[int], citations: Sequence[Citation]) -> int | None:
@@ -113,8 +118,7 @@ def _cut_passage(one: Evidence, quoted: SourceSpan, lookup_text: TextLookup) -> 
 
     The text is that of the passage. If the quote is not within it, the text around the passage belongs to it.
     """
-    is_inside = one.span.start <= quoted.start and quoted.end <= one.span.end
-    around = one.span if is_inside else widen_span(one.span)
+    around = one.span if one.span.contains(quoted) else widen_span(one.span)
     text, start, end = lookup_text(around), quoted.start - around.start, quoted.end - around.start
     first, last = max(0, start - SURROUNDING_CHARS), min(len(text), end + SURROUNDING_CHARS)
     while 0 < first < start and not text[first - 1].isspace():
@@ -125,5 +129,4 @@ def _cut_passage(one: Evidence, quoted: SourceSpan, lookup_text: TextLookup) -> 
 
 
 def _stands_around(span: SourceSpan, passage: SourceSpan) -> bool:
-    around = widen_span(passage)
-    return span.text_id == passage.text_id and around.start <= span.start and span.end <= around.end
+    return widen_span(passage).contains(span)

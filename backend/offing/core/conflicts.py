@@ -84,8 +84,8 @@ def find_conflicts(citations: Sequence[Citation]) -> tuple[Conflict, ...]:
         (first.citation.number, second.citation.number)
         for first, second in combinations(statements, 2)
         if first.citation.source_id != second.citation.source_id
-        and _may_share_period(first.citation.title, second.citation.title)
         and _disagree(first, second)
+        and _may_share_period(first.citation.title, second.citation.title)
     )
     return tuple(Conflict("", pair) for pair in dict.fromkeys(pairs))
 
@@ -149,9 +149,10 @@ def _find_unit(text: str, number: WrittenNumber) -> str:
 
 def _disagree(first: _Statement, second: _Statement) -> bool:
     """Return whether two statements are on the same matter and differ in exactly one value."""
+    if first.names != second.names:
+        return False
     shared = first.words & second.words
-    own_words = len(shared - {name.casefold() for name in first.names})
-    if first.names != second.names or own_words < MIN_SHARED_WORDS:
+    if len(shared - {name.casefold() for name in first.names}) < MIN_SHARED_WORDS:
         return False
     if first.words - second.words and second.words - first.words:
         return False

@@ -96,7 +96,7 @@ def _parse_objects(source: str) -> list[Mapping[str, Any]]:
     except orjson.JSONDecodeError:
         return []
     objects = list[Mapping[str, Any]]()
-    for value in islice(_iter_growing(waiting), MAX_JSON_VALUES):
+    for value in islice(waiting, MAX_JSON_VALUES):  # also those that are appended meanwhile
         if isinstance(value, list):
             waiting += cast("list[Any]", value)[:MAX_JSON_VALUES]
         elif isinstance(value, dict):
@@ -104,11 +104,6 @@ def _parse_objects(source: str) -> list[Mapping[str, Any]]:
             objects.append(one)
             waiting += [one[key] for key in ("@graph", "mainEntity") if key in one]
     return objects
-
-
-def _iter_growing(values: Sequence[Any]) -> Iterator[Any]:
-    """Yield the values of a list, also those that are appended meanwhile."""
-    yield from values
 
 
 def _list_names(work: Mapping[str, Any], by_id: Mapping[str, Any]) -> list[str]:

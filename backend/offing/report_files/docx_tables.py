@@ -21,16 +21,22 @@ def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
     table = file.add_table(rows=0, cols=width, style="Table Grid")
     if is_right_to_left(" ".join(join_texts(cell) for row in block.rows for cell in row)):
         table.table_direction = 1  # from right to left
-    style = file.styles["Report Small Cell" if block.is_small else "Report Cell"]
+    style_id = file.styles["Report Small Cell" if block.is_small else "Report Cell"].style_id
     for number, row in enumerate(block.rows):
         is_header = block.has_header and number == 0
         cells = [[_strengthen(part) for part in cell] for cell in row] if is_header else row
-        _append_row(table, cells, style, mark_color, is_header=is_header, is_raised=not block.is_small)
+        _append_row(table, cells, style_id, mark_color, is_header=is_header, is_raised=not block.is_small)
     file.add_paragraph(style="Report Small Cell")  # or the next table would continue this one
 
 
 def _append_row(
-    table: Any, cells: Sequence[Sequence[Part]], style: Any, mark_color: RGBColor, *, is_header: bool, is_raised: bool
+    table: Any,
+    cells: Sequence[Sequence[Part]],
+    style_id: str,
+    mark_color: RGBColor,
+    *,
+    is_header: bool,
+    is_raised: bool,
 ) -> None:
     row = make_element("w:tr")
     if is_header:
@@ -43,9 +49,8 @@ def _append_row(
         cell.append(make_element("w:tcPr"))
         cell.append(text)
         row.append(cell)
-        paragraph = Paragraph(text, table)
-        paragraph.style = style
-        add_parts(paragraph, parts, mark_color, is_raised=is_raised)
+        text.style = style_id  # python-docx would search all styles for each cell
+        add_parts(Paragraph(text, table), parts, mark_color, is_raised=is_raised)
     table._tbl.append(row)
 
 

@@ -43,7 +43,7 @@ async def delete_run(
         descendants = await rows.lock_descendants(connection, deleted)
         _check_descendants(first, descendants)
         forks = await _list_inactive_forks(connection, first, [*deleted, *descendants])
-        await rows.delete_runs(connection, tenant_id, deleted, list(descendants))
+        await rows.delete_runs(connection, tenant_id, first.thread_id, deleted, list(descendants))
     return DeletionResult(tuple(deleted), len(descendants), forks)
 
 

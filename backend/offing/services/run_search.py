@@ -40,9 +40,10 @@ async def index_queued_runs(database: Database, tenant_id: UUID, limit: int) -> 
     """Index at most `limit` runs of a tenant that are new or have changed, newest first. Return their number."""
     indexed = 0
     while indexed < limit:
-        count = await _index_batch(database, tenant_id, min(MAX_RUNS_PER_BATCH, limit - indexed))
+        size = min(MAX_RUNS_PER_BATCH, limit - indexed)
+        count = await _index_batch(database, tenant_id, size)
         indexed += count
-        if not count:
+        if count < size:
             break
     return indexed
 

@@ -399,6 +399,7 @@ def _draft_queued_step(request: RunRequest, engines: Mapping[str, EngineConfig])
 
 def _hash_request(request: RunRequest) -> str:
     engines = {**request.default_engines, **request.engines}
+    continues = request.thread_id is not None or request.follow_up is not None
     body = {
         "question": request.question,
         "graph": request.graph,
@@ -409,7 +410,7 @@ def _hash_request(request: RunRequest) -> str:
         "seed": request.seed,
         **({"tool_policy": request.tool_policy.to_json()} if request.tool_policy else {}),
         **({"report_style": request.report_style.model_dump(mode="json")} if request.report_style else {}),
-        **({"named_scope": sorted(request.named_scope)} if request.thread_id and request.named_scope else {}),
+        **({"named_scope": sorted(request.named_scope)} if continues and request.named_scope else {}),
         **({"follow_up": asdict(request.follow_up)} if request.follow_up else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()

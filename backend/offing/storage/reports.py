@@ -32,11 +32,6 @@ INSERT_REPORT = """
 """
 """The next version with its citations, in one statement, so that it can be sent together with others."""
 
-FIND_REPORT = """
-    select version, status, stop_reason, body from report
-     where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s) order by version desc limit 1
-"""
-
 LIST_CITATIONS = """
     select number, text_id, start_char, end_char, quote, source_id, title from citation
      where run_id = %s and report_version = %s order by number
@@ -64,10 +59,10 @@ async def find_latest_report(connection: Connection, run_id: UUID) -> Report | N
 
 async def find_report(connection: Connection, run_id: UUID, version: int | None = None) -> Report | None:
     """Return a version of a run's report, by default the newest. `None` means that there is none."""
-    row = await (await connection.execute(FIND_REPORT, {"run": run_id, "version": version})).fetchone()
+    row = await (await connection.execute(GET_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
     if row is None:
         return None
-    version, status, reason, body = row
+    version, status, reason, body, _ = row
     citations = await (await connection.execute(LIST_CITATIONS, (run_id, version))).fetchall()
     return report_from_parts(status, reason, body, tuple(map(_citation_from_row, citations)))
 

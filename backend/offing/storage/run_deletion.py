@@ -104,21 +104,16 @@ async def list_forks(connection: Connection, run_ids: Sequence[UUID]) -> list[tu
     """Return forks that read the thread of these runs: id, whether it is a fork of one of them, and whether it or a
     later run of its thread is active.
     """
-    return [
-        (run_id, is_direct, is_active)
-        for run_id, is_direct, is_active in await (
-            await connection.execute(LIST_FORKS, {"runs": list(run_ids)})
-        ).fetchall()
-    ]
+    rows = await (await connection.execute(LIST_FORKS, {"runs": list(run_ids)})).fetchall()
+    return [(run_id, is_direct, is_active) for run_id, is_direct, is_active in rows]
 
 
 async def delete_runs(
-    connection: Connection, tenant_id: UUID, run_ids: Sequence[UUID], descendants: Sequence[UUID]
+    connection: Connection, tenant_id: UUID, thread_id: UUID, run_ids: Sequence[UUID], descendants: Sequence[UUID]
 ) -> None:
-    """Delete ended runs of one thread with the runs that they started. All of them must be locked."""
+    """Delete ended runs of this thread with the runs that they started. All of them must be locked."""
     everything = [*run_ids, *descendants]
     threads = [row[0] for row in await (await connection.execute(LIST_THREADS, (everything,))).fetchall()]
-    thread_id = (await runs.get_run(connection, run_ids[0])).thread_id
     parts = [row[0] for row in await (await connection.execute(LIST_PROMPT_PARTS, (everything,))).fetchall()]
     for statement in KEEP_STATES:
         await connection.execute(statement, {"runs": everything, "threads": threads})

@@ -124,7 +124,7 @@ function containsWords(text: string, search: string): boolean {
 }
 
 /** Return the commands that contain every word of the search text. Asking is always possible once there is text. */
-export function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Omit<PaletteProps, "onClose">) {
+function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Omit<PaletteProps, "onClose">) {
   const next = followingTheme(theme);
   const commands: Command[] = [
     ...SCREENS.map((screen) => ({

@@ -230,7 +230,10 @@ class WriterInput(TaskContext, EvidenceInput):
     quoted: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Ids of passages that reports of child runs quote. They are shown first."""
     covering: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
-    """Ids of passages that answer parts of the question, by the last judgment. They are shown before all others."""
+    """Ids of passages that answer parts of the question, by the last judgment.
+
+    They are chosen before others, as those in `quoted` are.
+    """
     open_parts: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Parts of the question that are not answered, by the last judgment, with what is missing."""
     uncited_passages: int = Field(default=0, exclude_if=is_zero)

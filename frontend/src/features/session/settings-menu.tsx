@@ -6,12 +6,12 @@ import { lazyView } from "@/shared/ui/lazy-view";
 
 const SettingsForm = lazyView(msg`the form`, async () => (await import("./settings-form")).SettingsForm);
 
-/** Settings of the tenant: training opt-in and the daily spending limit. */
-export function SettingsMenu({ icon, className }: { icon?: ReactNode; className?: string }) {
+/** The button of the settings: language, training opt-in and the daily spending limit. */
+export function SettingsMenu({ icon, className }: { icon: ReactNode; className: string }) {
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" className={className ?? "btn plain"} aria-haspopup="dialog" onClick={() => setOpen(true)}>
+      <button type="button" className={className} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {icon}
         <Trans>Settings</Trans>
       </button>

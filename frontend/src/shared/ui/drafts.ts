@@ -40,11 +40,15 @@ export function deleteDraft(key: string): void {
   }
 }
 
+/** Return the storage keys of the drafts of every user who was signed in in this tab. */
+function listKeys(): string[] {
+  return Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
+}
+
 /** Return the stored drafts of every user who was signed in in this tab, as JSON. */
 export function listStoredDrafts(): string[] {
   try {
-    const keys = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
-    return keys.map((key) => sessionStorage.getItem(key) ?? "");
+    return listKeys().map((key) => sessionStorage.getItem(key) ?? "");
   } catch {
     // Without storage, there are no drafts.
     return [];
@@ -54,8 +58,7 @@ export function listStoredDrafts(): string[] {
 /** Delete the drafts of every user who was signed in in this tab. */
 export function deleteAllDrafts(): void {
   try {
-    const keys = Object.keys(sessionStorage).filter((item) => item.startsWith(PREFIX));
-    for (const item of keys) sessionStorage.removeItem(item);
+    for (const item of listKeys()) sessionStorage.removeItem(item);
   } catch {
     // Without storage, there is nothing to delete.
   }

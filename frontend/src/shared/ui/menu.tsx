@@ -1,4 +1,4 @@
-import { type ReactNode, useId, useRef, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 import { ProblemNote } from "./problem-note";
 import { useOverlays } from "./use-overlays";
 
@@ -26,12 +26,10 @@ export function Menu({ label, name, className = "btn", items }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const { overlays, error } = useOverlays(isOpen);
   const button = useRef<HTMLButtonElement>(null);
-  const id = useId();
   return (
     <>
       <button
         ref={button}
-        id={id}
         type="button"
         className={className}
         aria-haspopup="menu"

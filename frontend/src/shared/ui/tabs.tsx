@@ -69,7 +69,7 @@ export function Tabs<K extends string>({ label, tabs, selected, onSelect, idPref
 }
 
 /** Return the tab that a key selects. `undefined` means that the key selects none. */
-export function findNextTab<K extends string>(
+function findNextTab<K extends string>(
   tabs: readonly TabItem<K>[],
   selected: K,
   key: string,

@@ -86,19 +86,17 @@ def restrict_edit(edited: ReportDraft, earlier: ReportDraft) -> ReportDraft:
     """
     known = _list_citations(earlier)
     numbers = _list_numbers(earlier)
-    allowed = sum(not s.citations and s.layout is not Layout.HEADER for _, s in _list_sentences(earlier))
+    allowed = sum(not s.citations and s.layout is not Layout.HEADER for s in _list_sentences(earlier))
     sections: list[DraftSection] = []
     for section in edited.sections:
         remaining: list[DraftSentence] = []
         for sentence in section.sentences:
             restricted = _restrict_sentence(sentence, known)
             if not restricted.citations and not _MARKER.search(restricted.text):
-                if restricted.layout is not Layout.HEADER:
-                    if not _has_only(restricted.text, numbers) or allowed == 0:
-                        continue
-                    allowed -= 1
-                elif not _has_only(restricted.text, numbers):
+                is_header = restricted.layout is Layout.HEADER
+                if not _has_only(restricted.text, numbers) or not (is_header or allowed):
                     continue
+                allowed -= not is_header
             remaining.append(restricted)
         if any(sentence.layout is not Layout.HEADER for sentence in remaining):
             sections.append(DraftSection(heading=section.heading, sentences=tuple(remaining)))
@@ -140,18 +138,18 @@ def _is_known(citation: DraftCitation, known: dict[str, list[str]]) -> bool:
 def _list_citations(draft: ReportDraft) -> dict[str, list[str]]:
     """Return the quotes of a report by the id of their passage."""
     known: dict[str, list[str]] = {}
-    for citation in (*draft.answer_citations, *(c for _, s in _list_sentences(draft) for c in s.citations)):
+    for citation in (*draft.answer_citations, *(c for s in _list_sentences(draft) for c in s.citations)):
         known.setdefault(citation.evidence, []).append(citation.quote)
     return known
 
 
-def _list_sentences(draft: ReportDraft) -> Iterable[tuple[DraftSection, DraftSentence]]:
-    return ((section, sentence) for section in draft.sections for sentence in section.sentences)
+def _list_sentences(draft: ReportDraft) -> Iterable[DraftSentence]:
+    return (sentence for section in draft.sections for sentence in section.sentences)
 
 
 def _list_numbers(draft: ReportDraft) -> frozenset[str]:
     texts = [draft.title, draft.answer, draft.limits, *(section.heading for section in draft.sections)]
-    texts += [text for _, s in _list_sentences(draft) for text in (s.text, *(c.quote for c in s.citations))]
+    texts += [text for s in _list_sentences(draft) for text in (s.text, *(c.quote for c in s.citations))]
     texts += [citation.quote for citation in draft.answer_citations]
     return frozenset(map(_normalize_number, _NUMBER.findall(" ".join(texts))))
 

@@ -66,7 +66,7 @@ async def handle_follow_up(ctx: RunContext, state: Any, writer: Role[Any, Any]) 
         await ctx.append_steps(_draft_kind(FollowUpKind.RESEARCH, KindChooser.RULES, "The report was deleted."))
         return {}
     task = task_from_run(ctx.run)
-    kind, chooser, why = await _choose_kind(ctx, state, writer, task, earlier)
+    kind, chooser, why = await _choose_kind(ctx, state, writer, task, earlier, requested)
     await ctx.append_steps(_draft_kind(kind, chooser, why))
     if kind is FollowUpKind.QUESTION:
         return await _answer(ctx, writer, task, FollowUpResult(kind, chooser, earlier))
@@ -76,10 +76,14 @@ async def handle_follow_up(ctx: RunContext, state: Any, writer: Role[Any, Any]) 
 
 
 async def _choose_kind(
-    ctx: RunContext, state: Any, writer: Role[Any, Any], task: TaskContext, earlier: EarlierReport
+    ctx: RunContext,
+    state: Any,
+    writer: Role[Any, Any],
+    task: TaskContext,
+    earlier: EarlierReport,
+    requested: FollowUpKind,
 ) -> tuple[FollowUpKind, KindChooser, str]:
     """Return the kind, who chose it, and why."""
-    requested = ctx.run.follow_up.kind if ctx.run.follow_up else FollowUpKind.AUTO
     if requested is not FollowUpKind.AUTO:
         return requested, KindChooser.PERSON, ""
     if ctx.can_revise(writer) and check_limits(ctx, state["turn"]) is None:
