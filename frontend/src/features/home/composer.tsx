@@ -3,9 +3,8 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type DragEvent, type KeyboardEvent, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
-import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery } from "@/shared/api/installation";
+import { enginesQuery, graphsQuery, mcpServersQuery } from "@/shared/api/installation";
 import { collectionsQuery } from "@/shared/api/library";
-import { type Preset, presetsQuery } from "@/shared/api/providers";
 import type { Run } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { useDraft } from "@/shared/ui/drafts";
@@ -15,16 +14,7 @@ import { UploadList } from "@/shared/upload/upload-list";
 import { listCollections, listSingleNames, listSourceIds, useUpload } from "@/shared/upload/use-upload";
 import { BudgetField } from "./budget-field";
 import { DocumentsField } from "./documents-field";
-import { ModelField } from "./model-field";
-import {
-  buildRunRequest,
-  describeAttached,
-  limitsOf,
-  type QuestionDraft,
-  STANDARD_LIMITS,
-  validateDraft,
-  validateEngine,
-} from "./request";
+import { buildRunRequest, describeAttached, type QuestionDraft, validateDraft, validateEngine } from "./request";
 import { TurnBudgetField } from "./turn-budget-field";
 import "./composer.css";
 
@@ -35,9 +25,9 @@ interface ComposerProps {
 type Settings = Omit<QuestionDraft, "question" | "sources" | "attachedTo" | "singles">;
 
 const DEFAULT_SETTINGS: Settings = {
-  ...STANDARD_LIMITS,
-  ownLimits: false,
-  preset: "",
+  turns: 12,
+  usd: "",
+  minutes: "",
   graph: "agentflow",
   engine: "",
   collections: [],
@@ -57,8 +47,6 @@ export function Composer({ onRunCreated }: ComposerProps) {
   const engines = useQuery(enginesQuery);
   const collections = useQuery(collectionsQuery);
   const servers = useQuery(mcpServersQuery);
-  const tenant = useQuery(tenantQuery);
-  const presets = useQuery(presetsQuery);
   const submission = useSubmitQuestion((run) => {
     setQuestion("");
     setSettings(DEFAULT_SETTINGS);
@@ -72,11 +60,6 @@ export function Composer({ onRunCreated }: ComposerProps) {
     singles: listSingleNames(results),
   };
   const change = (part: Partial<Settings>) => setSettings({ ...settings, ...part });
-  // Until a limit is changed, the limits are those of the preset.
-  const presetName = settings.engine.trim() ? null : settings.preset || tenant.data?.default_preset;
-  const limits = settings.ownLimits === false ? limitsOf(findPreset(presets.data, presetName)) : settings;
-  const changeLimits = (part: Partial<Settings>) =>
-    change({ turns: limits.turns, usd: limits.usd, minutes: limits.minutes, ...part, ownLimits: true });
 
   const submit = () => {
     const draft = { ...settings, ...attached, question };
@@ -141,20 +124,8 @@ export function Composer({ onRunCreated }: ComposerProps) {
       />
       <UploadList state={upload.state} onClear={upload.clear} />
       <div className="composer-foot">
-        <TurnBudgetField turns={limits.turns} onChange={(turns) => changeLimits({ turns })} />
-        <ModelField
-          tenant={tenant}
-          presets={presets}
-          preset={settings.preset ?? ""}
-          engine={settings.engine}
-          onChange={change}
-        />
-        <BudgetField
-          settings={{ ...settings, ...limits }}
-          graphs={graphs}
-          engines={engines}
-          onChange={(part) => ("usd" in part || "minutes" in part ? changeLimits(part) : change(part))}
-        />
+        <TurnBudgetField turns={settings.turns} onChange={(turns) => change({ turns })} />
+        <BudgetField settings={settings} graphs={graphs} engines={engines} onChange={change} />
         <button type="submit" className="btn primary" disabled={submission.isPending}>
           {submission.isPending ? t`Asking…` : t`Ask`}
         </button>
@@ -165,10 +136,6 @@ export function Composer({ onRunCreated }: ComposerProps) {
       <ProblemNote error={submission.error} />
     </form>
   );
-}
-
-function findPreset(presets: readonly Preset[] | undefined, name: string | null | undefined): Preset | undefined {
-  return presets?.find((preset) => preset.name === name);
 }
 
 /**

@@ -1,10 +1,9 @@
 /** Converts a draft of the composer into a request. Pure. */
 
 import { plural, t } from "@lingui/core/macro";
-import { depthOfTurns, TURNS_BY_DEPTH } from "@/shared/api/depth";
+import { depthOfTurns } from "@/shared/api/depth";
 import { type Engine, type Graph, parseEngineConfig } from "@/shared/api/installation";
 import { collectionLabel } from "@/shared/api/library";
-import type { Preset } from "@/shared/api/providers";
 import type { RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
 import { formatCount } from "@/shared/format/numbers";
@@ -16,12 +15,8 @@ export interface QuestionDraft {
   usd: string;
   minutes: string;
   graph: string;
-  /** `extractive` or `litellm:provider/model`, which answers instead of a preset. Empty means none. */
+  /** `extractive` or `litellm:provider/model`. Empty means the default of the installation. */
   engine: string;
-  /** Name of a preset. Empty or missing means the default one. */
-  preset?: string;
-  /** `false` means that the limits are those of the preset, and are not sent. */
-  ownLimits?: boolean;
   collections: readonly string[];
   /** Ids of the documents attached to this question. They replace collections. */
   sources: readonly string[];
@@ -106,9 +101,6 @@ export function validateEngine(draft: QuestionDraft, graphs: readonly Graph[]): 
   return t`The graph ${graph.title || graph.name} has no roles, so no engine can be selected for it. Clear the field “Engine”.`;
 }
 
-/** The server takes limits that are not sent from the preset. The generated type names those with a default as required. */
-const LIMITS_OF_PRESET = {} as RunRequest["budget"];
-
 /**
  * Build the request for a run. `graphs` is only used if an engine is selected: the engine answers every role of the
  * graph.
@@ -119,37 +111,17 @@ export function buildRunRequest(draft: QuestionDraft, graphs: readonly Graph[]):
   return {
     question: draft.question.trim(),
     graph: draft.graph,
-    ...(draft.preset && !draft.engine.trim() && { preset: draft.preset }),
-    budget:
-      draft.ownLimits === false
-        ? LIMITS_OF_PRESET
-        : {
-            depth: depthOfTurns(draft.turns),
-            max_turns: draft.turns,
-            max_cost_usd: parseLimit(draft.usd),
-            max_seconds: minutes === null ? null : minutes * 60,
-          },
+    budget: {
+      depth: depthOfTurns(draft.turns),
+      max_turns: draft.turns,
+      max_cost_usd: parseLimit(draft.usd),
+      max_seconds: minutes === null ? null : minutes * 60,
+    },
     engines: draft.engine.trim()
       ? Object.fromEntries(roles.map((role) => [role, parseEngineConfig(draft.engine)]))
       : {},
     scope: { ...documentScope(draft), web: draft.web, mcp: [...draft.mcp], code: draft.code },
     seed: 0,
-  };
-}
-
-export type Limits = Pick<QuestionDraft, "turns" | "usd" | "minutes">;
-
-/** Limits of a question whose preset has none. */
-export const STANDARD_LIMITS: Limits = { turns: 12, usd: "", minutes: "" };
-
-/** Return the limits of a run with a preset, as the form shows them. `undefined` means no preset. Pure. */
-export function limitsOf(preset: Preset | undefined): Limits {
-  const budget: Preset["budget"] = preset ? preset.budget : {};
-  const { max_turns: turns, max_cost_usd: usd, max_seconds: seconds, depth } = budget;
-  return {
-    turns: turns ?? TURNS_BY_DEPTH[depth ?? "standard"],
-    usd: usd == null ? "" : String(usd),
-    minutes: seconds == null ? "" : String(Math.round(seconds / 6) / 10),
   };
 }
 
