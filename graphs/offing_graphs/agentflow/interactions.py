@@ -40,9 +40,9 @@ OWN_JUDGMENT = "Use your own judgment."
 """The response if the run must finish before the person has responded."""
 
 SYSTEM_PROMPT = (
-    "You prepare research on a question. Before it begins, you may ask the person who asked. Ask only what would change "
-    "what is researched and cannot be found out by research: which of several meanings is meant, which period, place or "
-    "audience, what the answer is for. If the question is clear enough, ask nothing."
+    "You prepare research on a question. Before it begins, you may ask the person who asked. Ask only what would "
+    "change what is researched and cannot be found out by research: which of several meanings is meant, which period, "
+    "place or audience, what the answer is for. If the question is clear enough, ask nothing."
 )
 TEXT_FORMAT_RULE = "<questions>one question per line, at most three, or nothing</questions>"
 
@@ -65,7 +65,7 @@ def parse_questions(text: str, _inputs: TaskContext) -> Clarification | InvalidO
 
 
 def render_questions(output: Clarification, _inputs: TaskContext) -> str:
-    return render_tagged({"questions": "\n".join(output.questions)})
+    return render_tagged([("questions", "\n".join(output.questions))])
 
 
 def render_clarifier_prompt(inputs: TaskContext) -> tuple[Message, ...]:

@@ -6,7 +6,7 @@ failures are values. `research_team` and `router` use the same turns.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from offing.sdk import EngineFailure, Interaction, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
@@ -52,7 +52,7 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         if isinstance(clarification, EngineFailure):
             return {"stop": stop_reason_from_failure(clarification), **seen}
         seen["clarification"] = clarification
-    inputs = await load_inputs(ctx, {**state, **seen}, last_message_seq=last_message_seq)
+    inputs = await load_inputs(ctx, cast("State", {**state, **seen}), last_message_seq=last_message_seq)
     task_input = AnalystInput(**dict(inputs.task), tools=inputs.cards)
     reply = await call_fitted(ctx, roles.ANALYST, task_input)
     if isinstance(reply, EngineFailure):
