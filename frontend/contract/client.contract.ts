@@ -6,9 +6,12 @@
 
 import { QueryClient } from "@tanstack/react-query";
 import { expect, test } from "vitest";
+import { fromPreset, toPreset } from "@/features/home/question-presets";
 import { buildRunRequest } from "@/features/home/request";
+import { DEFAULT_SETTINGS } from "@/features/home/settings";
 import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
 import { buildFollowUp } from "@/features/run/follow-up";
+import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
 import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
@@ -77,6 +80,7 @@ test("a folder and single files are added, found and erased", async () => {
 test("a run is created, messaged, paused, resumed and ended", async () => {
   const graphs = await client.fetchQuery(graphsQuery);
   const draft = {
+    ...DEFAULT_SETTINGS,
     question: "Why is the sea salt?",
     turns: 4,
     usd: "1",
@@ -88,17 +92,46 @@ test("a run is created, messaged, paused, resumed and ended", async () => {
     attachedTo: [],
     singles: [],
     web: true,
-    mcp: [],
+    onlyDomains: "example.org",
     code: true,
+    length: "brief" as const,
   };
   const run = await runs.createRun(buildRunRequest(draft, graphs), "contract-1");
   await client.fetchInfiniteQuery(runs.runsQuery(""));
   await client.fetchInfiniteQuery(runs.runsQuery("salt"));
+  for (const search of ["", "salt"]) {
+    const recent = await client.fetchQuery(runs.recentRunsQuery(search));
+    expect(recent.items.every(({ minimap }) => typeof minimap === "string")).toBe(true);
+  }
   await runs.sendUserMessage(run.id, "Look at the rivers.");
   await runs.pauseRun(run.id);
   await runs.resumeRun(run.id);
   await runs.cancelRun(run.id, "finish");
   await runs.cancelRun(known.active, "discard");
+});
+
+test("a way to ask is saved, renamed, updated and deleted", async () => {
+  const graphs = await client.fetchQuery(graphsQuery);
+  const settings = {
+    ...DEFAULT_SETTINGS,
+    graph: graphs[0]?.name ?? "",
+    engine: "extractive",
+    turns: 300,
+    usd: "2",
+    web: true,
+    excludedDomains: "ads.example",
+    language: "de",
+    reviewPlan: true,
+  };
+  const saved = await asking.createQuestionPreset("Contracts", toPreset(settings, graphs));
+  expect(fromPreset(saved.settings, graphs)).toEqual(settings);
+  await asking.changeQuestionPreset(saved.id, { name: "Contracts, long" });
+  await asking.changeQuestionPreset(saved.id, { settings: toPreset({ ...settings, length: "long" }, graphs) });
+  expect((await client.fetchQuery(asking.questionPresetsQuery)).items[0]?.settings.report_style?.length).toBe("long");
+  await asking.deleteQuestionPreset(saved.id);
+  await client.fetchQuery(asking.runStatisticsQuery);
+  await client.fetchQuery(asking.enginePresetsQuery);
+  await client.fetchQuery(asking.providersQuery);
 });
 
 test("an ended run is read, exported, rated and followed up", async () => {

@@ -9,7 +9,7 @@ import { Composer } from "./composer";
 import "./home-page.css";
 
 // Below the form, which is shown first.
-const RecentRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).RecentRuns);
+const LatestRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).LatestRuns);
 
 interface HomePageProps {
   /** A question to put into the form. `null` means that the form keeps its draft. */
@@ -48,7 +48,7 @@ export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: H
         <Trans>What do you want to find out?</Trans>
       </h1>
       <Composer key={draftKey} onRunCreated={onRunCreated} />
-      <RecentRuns search={search} onSearch={onSearch} onExample={fill} />
+      <LatestRuns search={search} onSearch={onSearch} onExample={fill} />
     </main>
   );
 }
