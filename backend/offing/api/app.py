@@ -10,6 +10,7 @@ from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
+    asking,
     evaluations,
     events,
     input_requests,
@@ -82,6 +83,7 @@ def _install_routes(app: FastAPI) -> None:
         sessions,
         platform,
         providers,
+        asking,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)
