@@ -11,7 +11,8 @@ test("the preset of a model has its name, unless that is taken or built in", () 
   expect(presetNameOf("openrouter", "openai/gpt-5-mini", [aPreset()])).toBe("openrouter-openai-gpt-5-mini");
   expect(presetNameOf("ollama_chat", "Qwen3:8b", [])).toBe("qwen3-8b");
   expect(presetNameOf("mine", "fast", [])).toBe("mine-fast");
-  expect(presetNameOf("mine", "模型", [])).toBe("mine-");
+  expect(presetNameOf("mine", "模型", [])).toBe("mine");
+  expect(presetNameOf("mine", "模型", [aPreset({ name: "mine" })])).toBe("mine-2");
 });
 
 test("a model is written without its engine, and read with the settings that it had", () => {

@@ -50,10 +50,13 @@ const MAX_NAME_CHARS = 64;
 
 /** Return a name for the preset of one model: that of the model, unless another preset has it. Pure. */
 export function presetNameOf(provider: string, model: string, presets: readonly Preset[]): string {
-  const own = toName(model.split("/").at(-1) ?? model);
-  const holder = presets.find(({ name }) => name === own);
-  const isFree = own !== "" && !BUILT_IN_NAMES.has(own) && (!holder || answersAll(holder, `${provider}/${model}`));
-  return isFree ? own : toName(`${provider}-${model}`);
+  const isFree = (name: string) => {
+    const holder = presets.find((preset) => preset.name === name);
+    return name !== "" && !BUILT_IN_NAMES.has(name) && (!holder || answersAll(holder, `${provider}/${model}`));
+  };
+  const long = toName(`${provider}-${model}`);
+  const numbered = presets.map((_, at) => `${long.slice(0, MAX_NAME_CHARS - 4)}-${at + 2}`);
+  return [toName(model.split("/").at(-1) ?? model), long, ...numbered].find(isFree) ?? long;
 }
 
 /** Return whether a preset names this model for all roles, and nothing else. */
@@ -66,6 +69,6 @@ function toName(text: string): string {
   return text
     .toLowerCase()
     .replace(/[^a-z0-9_.-]+/g, "-")
-    .replace(/^[^a-z0-9]+/, "")
+    .replace(/^[^a-z0-9]+|-+$/g, "")
     .slice(0, MAX_NAME_CHARS);
 }
