@@ -33,6 +33,7 @@ from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
 from offing.storage import runs
 from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.metric_queries import count_ended_runs
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, NextClaim
 from offing_workers.claimed_run import ClaimedRun, DrainReason
@@ -59,6 +60,9 @@ CANCEL_GRACE_SECONDS = 0.5
 
 Then its requests to model providers are cancelled, so that it stops paying within a second.
 """
+
+MAX_COUNTED_RUNS = 500
+"""Maximum number of ended runs that one transaction adds to the totals of the metrics."""
 
 MAX_INDEXED_RUNS = 100
 """Maximum number of runs of a tenant whose words are indexed per sweep."""
@@ -143,6 +147,7 @@ class WorkerProcess:
             self._listen_to_control,
             self._remove_expired,
             self._index_runs,
+            self._count_runs,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
@@ -284,6 +289,13 @@ class WorkerProcess:
         while True:
             await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
             await index_all_tenants(self._database, MAX_INDEXED_RUNS)
+
+    async def _count_runs(self) -> None:
+        """Add ended runs to the totals of the metrics, periodically and until none is left."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            while await count_ended_runs(self._database, MAX_COUNTED_RUNS) == MAX_COUNTED_RUNS:
+                pass
 
     async def _fill_vectors(self) -> None:
         """Compute missing vectors of the document library."""

@@ -55,7 +55,7 @@ FIND_EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idem
 
 GET_RUN = f"select {COLUMNS} from run where id = %s"
 
-LIST_IDS_WITH_SUFFIX = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
+LIST_IDS_WITH_SUFFIX = "select app.find_runs_by_id_end(%s, 3)"
 
 LOCK_RUN = f"select {COLUMNS} from run where id = %s for update"
 
