@@ -195,6 +195,13 @@ POPULATE = {
         select id, 'sea', tenant_id, 1, created_at from app.run where id = %(run)s;
         update app.run set title = 'Salt', pinned_at = now(), archived_at = now() where id = %(run)s;
     """,
+    "0036_metric_totals": """
+        insert into app.uncounted_run (run_id, tenant_id) values (%(rollout)s, %(tenant)s);
+        insert into app.run_total select * from app.sum_runs(array[%(rollout)s]::uuid[]);
+        insert into app.step_total values (%(tenant)s, 'note', 'note', 1, 0.5, 1, 0);
+        insert into app.role_call_total
+        values (%(tenant)s, 'planner', 'litellm', 'm', 100, 10, 0.25, 0, 0, 0, '{0}', 0, 0);
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 
