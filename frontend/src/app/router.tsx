@@ -38,6 +38,11 @@ const SettingsPage = lazyView(
   async () => (await import("@/features/settings/settings-page")).SettingsPage,
 );
 
+const SharedPage = lazyView(
+  msg`the report`,
+  async () => (await import("@/features/shared-report/shared-page")).SharedPage,
+);
+
 /** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
 const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";
 const StoriesPage = HAS_STORIES
@@ -94,16 +99,27 @@ const signInRoute = createRoute({
   validateSearch: signInSearch,
   component: SignInRoute,
 });
+const sharedRoute = createRoute({ getParentRoute: () => rootRoute, path: "/shared/$token", component: SharedRoute });
 const storiesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/stories",
   component: () => <StoriesPage />,
 });
 
-/** Stories need no server, so they are shown without the navigation, which asks it for the session. */
+/**
+ * Stories need no server, and readers of a shared report have no session. Both are shown without the navigation, which
+ * asks the server for the session.
+ */
 function Root() {
-  const isStory = useLocation({ select: ({ pathname }) => HAS_STORIES && pathname === "/stories" });
-  return isStory ? <Outlet /> : <Shell />;
+  const isBare = useLocation({
+    select: ({ pathname }) => (HAS_STORIES && pathname === "/stories") || pathname.startsWith("/shared/"),
+  });
+  return isBare ? <Outlet /> : <Shell />;
+}
+
+function SharedRoute() {
+  const { token } = sharedRoute.useParams();
+  return <SharedPage key={token} token={token} />;
 }
 
 /** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
@@ -215,6 +231,7 @@ export function createAppRouter(history?: RouterHistory) {
       trainingRoute,
       settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),
       signInRoute,
+      sharedRoute,
       ...(HAS_STORIES ? [storiesRoute] : []),
     ]),
     defaultPreload: false,

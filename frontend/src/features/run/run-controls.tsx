@@ -3,6 +3,7 @@ import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { ShareButton } from "@/features/sharing/share-button";
 import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
 import { Dialog } from "@/shared/ui/dialog";
 import { Menu } from "@/shared/ui/menu";
@@ -60,6 +61,7 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
           </button>
         </>
       )}
+      {hasReport && <ShareButton runId={run.id} />}
       {hasReport && <ExportMenu runId={run.id} primary={!active} />}
       <ProblemNote error={control.error} />
       <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this run?`}>
