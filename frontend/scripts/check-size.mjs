@@ -18,7 +18,7 @@ export const ROUTES = {
   "/library": ["src/features/library/library-page.tsx"],
   "/training": ["src/features/training/training-page.tsx"],
   "/settings": ["src/features/settings/settings-page.tsx"],
-  "/shared/$token": ["src/features/shared-report/shared-page.tsx"],
+  "/shared/$token": ["src/features/report/shared-page.tsx"],
   "/sign-in": ["src/features/session/sign-in.tsx"],
 };
 
@@ -42,7 +42,7 @@ export const ON_DEMAND = [
   "src/features/session/settings-form.tsx",
   "src/features/settings/appearance-section.tsx",
   "src/features/settings/models-section.tsx",
-  "src/features/sharing/share-form.tsx",
+  "src/features/run/share-form.tsx",
   "src/features/sources/sources-view.tsx",
   "src/features/timeline/timeline.tsx",
   "src/features/tokens/tokens-view.tsx",

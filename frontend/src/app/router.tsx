@@ -38,10 +38,7 @@ const SettingsPage = lazyView(
   async () => (await import("@/features/settings/settings-page")).SettingsPage,
 );
 
-const SharedPage = lazyView(
-  msg`the report`,
-  async () => (await import("@/features/shared-report/shared-page")).SharedPage,
-);
+const SharedPage = lazyView(msg`the report`, async () => (await import("@/features/report/shared-page")).SharedPage);
 
 /** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
 const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";

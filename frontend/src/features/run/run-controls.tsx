@@ -3,11 +3,11 @@ import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ShareButton } from "@/features/sharing/share-button";
 import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
 import { Dialog } from "@/shared/ui/dialog";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { ShareButton } from "./share-button";
 
 const FORMATS = [
   { format: "md", name: "Markdown", description: msg`to read and edit` },

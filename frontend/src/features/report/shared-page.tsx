@@ -8,8 +8,8 @@ import { formatDateTime } from "@/shared/format/numbers";
 import { useLanguage } from "@/shared/language/language";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { Loaded } from "@/shared/ui/loaded";
-import { SharedReportView } from "./shared-report-view";
 import styles from "./shared-page.module.css";
+import { SharedReportView } from "./shared-report-view";
 
 const FORMATS = [
   { format: "pdf", name: "PDF" },

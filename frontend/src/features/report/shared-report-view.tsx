@@ -1,14 +1,14 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { ReportBlock } from "@/features/report/report-block";
-import { groupSentences } from "@/features/report/report-blocks";
-import { sentenceMark } from "@/features/report/unsupported";
 import type { Sentence } from "@/shared/api/reports";
 import type { SharedCitation, SharedReport, SharedSource } from "@/shared/api/shares";
 import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
-import "@/features/report/report-view.css";
-import "@/features/report/citation-marker.css";
+import { ReportBlock } from "./report-block";
+import { groupSentences } from "./report-blocks";
+import { sentenceMark } from "./unsupported";
+import "./report-view.css";
+import "./citation-marker.css";
 import styles from "./shared-report-view.module.css";
 
 /** A shared report: sentences, conflicts and sources with their quotes. All of it is rendered as text. */

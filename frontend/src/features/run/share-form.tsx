@@ -174,10 +174,13 @@ function StateBadge({ share }: { share: Share }) {
 }
 
 function describeUse(share: Share, now: number): string {
-  const end = formatDateTime(share.expires_at, "short");
-  const expiry = share.state === "open" ? t`Expires ${end}` : t`Expired or revoked before ${end}`;
   const opened = share.last_opened_at
     ? t`opened ${plural(share.opened_count, { one: "# time", other: "# times" })}, last ${formatAgo(share.last_opened_at, now)}`
     : t`never opened`;
-  return t`Version ${share.version}. ${expiry}, ${opened}.`;
+  const { version } = share;
+  if (share.revoked_at) return t`Version ${version}, revoked ${formatDateTime(share.revoked_at, "short")}, ${opened}.`;
+  const end = formatDateTime(share.expires_at, "short");
+  return share.state === "open"
+    ? t`Version ${version}, expires ${end}, ${opened}.`
+    : t`Version ${version}, expired ${end}, ${opened}.`;
 }
