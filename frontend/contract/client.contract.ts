@@ -18,6 +18,7 @@ import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
 import * as runs from "@/shared/api/runs";
 import { sessionQuery, signOut } from "@/shared/api/session";
+import * as shares from "@/shared/api/shares";
 import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
@@ -128,6 +129,16 @@ test("an ended run is read, exported, rated and followed up", async () => {
   const fork = await runs.forkRun(run.id, 1, "contract-3");
   expect(fork).toMatchObject({ forked_from_id: run.id, forked_at_seq: 1 });
   await runs.cancelRun(fork.id, "discard");
+});
+
+test("a report is shared, read without an account, and the link is revoked", async () => {
+  const created = await shares.createShare(known.ended, { days: 7, label: "For the board", shows_question: true });
+  const report = await client.fetchQuery(shares.sharedReportQuery(created.token));
+  expect(report.version).toBe(created.share.version);
+  expect((await fetch(shares.sharedFileUrl(created.token, "md"))).ok).toBe(true);
+  const listed = await client.fetchInfiniteQuery(shares.sharesQuery(known.ended));
+  expect(listed.pages[0]?.items.map((one) => one.id)).toContain(created.share.id);
+  await shares.revokeShare(created.share.id);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

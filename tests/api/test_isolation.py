@@ -30,6 +30,7 @@ class Mine:
     group: str
     rollout: str
     policy: UUID
+    share: str
 
 
 @pytest.fixture
@@ -48,10 +49,20 @@ async def mine(api: Api) -> Mine:
         api.tenant,
         PolicyRegistration(name="planner", kind="full", uri="/nowhere", hashes=PolicyHashes("a" * 64, "", "")),
     )
+    share = (await api.http.post(f"/api/v1/runs/{run}/shares", json={})).json()["share"]["id"]
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
     return Mine(
-        run, thread, source, text_id, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
+        run,
+        thread,
+        source,
+        text_id,
+        rollout["task_id"],
+        batch,
+        rollout["group_id"],
+        rollout["run_id"],
+        policy.id,
+        share,
     )
 
 
@@ -71,6 +82,9 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/files", None),
         ("GET", f"{at}/export?format=md", None),
         ("GET", f"{at}/export?format=json", None),
+        ("GET", f"{at}/shares", None),
+        ("POST", f"{at}/shares", {}),
+        ("DELETE", f"/api/v1/shares/{mine.share}", None),
         ("GET", f"{at}/ratings", None),
         ("POST", f"{at}/ratings", {"value": 1}),
         ("PATCH", at, {"title": "Theirs", "tags": ["theirs"], "pinned": True, "archived": True}),
@@ -123,6 +137,8 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     assert (await api.http.get(f"/api/v1/rollout-batches/{mine.batch}")).json()["cancelled_at"] is None
     assert (await api.http.get(f"/api/v1/policy-versions/{mine.policy}")).json()["state"] == "candidate"
     assert (await api.http.get("/api/v1/providers/groq")).json()["key_set"]
+    assert [one["state"] for one in (await api.http.get("/api/v1/shares")).json()["items"]] == ["open"]
+    assert (await api.other.get("/api/v1/shares")).json()["items"] == []
     assert "ours" in [one["name"] for one in (await api.http.get("/api/v1/presets")).json()]
 
 

@@ -20,13 +20,20 @@ from offing.api.schemas import (
     providers,
     rollouts,
     runs,
+    shares,
     training_jobs,
     trajectories,
 )
 from offing.settings import Settings
 from tests.api.conftest import Api
 
-OPEN = {("get", "/api/v1/health/live"), ("get", "/api/v1/health/ready"), ("get", "/login")}
+OPEN = {
+    ("get", "/api/v1/health/live"),
+    ("get", "/api/v1/health/ready"),
+    ("get", "/login"),
+    ("get", "/api/v1/shared/{token}"),
+    ("get", "/api/v1/shared/{token}/export"),
+}
 """All that anyone may ask without a key or session."""
 
 COMMITTED = Path(__file__).parents[2] / "frontend" / "openapi.json"
@@ -51,7 +58,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
         training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
-        rooms = (schemas, *training, input_requests, runs, providers)
+        rooms = (schemas, *training, input_requests, runs, providers, shares)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

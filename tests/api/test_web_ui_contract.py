@@ -40,6 +40,7 @@ WRITTEN = {
     ("GET", "/api/v1/events"),
     ("GET", "/api/v1/runs/{run_id}/export"),
     ("GET", "/api/v1/runs/{run_id}/files/{sha256}"),
+    ("GET", "/api/v1/shared/{token}/export"),
     ("GET", "/api/v1/health/ready"),
 }
 """Addresses that the web UI puts together from text, which no type checks. Its sources hold these and no others."""

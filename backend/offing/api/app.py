@@ -23,6 +23,7 @@ from offing.api.routes import (
     run_files,
     runs,
     sessions,
+    shares,
     tasks,
     threads,
     training_jobs,
@@ -76,6 +77,7 @@ def _install_routes(app: FastAPI) -> None:
         input_requests,
         events,
         reports,
+        shares,
         threads,
         library,
         *training,
@@ -86,6 +88,7 @@ def _install_routes(app: FastAPI) -> None:
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)
     app.include_router(platform.health_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
+    app.include_router(shares.shared_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     app.include_router(sessions.login_router, responses=OPEN_RESPONSES)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from offing.api.bounded_notifier import BoundedNotifier
+from offing.api.public_limits import PublicLimits
 from offing.api.stream_limits import StreamLimits
 from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
@@ -37,6 +38,8 @@ class AppDependencies:
     bus: LiveBus
     authenticator: CachedAuthenticator
     stream_limits: StreamLimits
+    public_limits: PublicLimits
+    """Limits the requests of readers without an account."""
     graphs: Mapping[str, Graph]
     metrics: MetricsExporter
     default_engine: EngineConfig
@@ -71,6 +74,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             bus=notifier.live,
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
+            public_limits=PublicLimits(),
             graphs=installed,
             metrics=MetricsExporter(database, notifier.live),
             default_engine=default_engine_config(),

@@ -8,6 +8,7 @@ RUN_ID = "01980000-0000-7000-8000-00000000000a"
 THREAD_ID = "01980000-0000-7000-8000-00000000000b"
 SOURCE_ID = "01980000-0000-7000-8000-00000000000c"
 TEXT_ID = "01980000-0000-7000-8000-00000000000d"
+SHARE_ID = "01980000-0000-7000-8000-00000000000f"
 RATING_ID = "01980000-0000-7000-8000-00000000000e"
 TIMESTAMP = "2026-11-21T09:00:00Z"
 SNAPSHOT_SHA256 = "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
@@ -363,7 +364,46 @@ POLICY_VERSION_EXAMPLE: Example = {
     "canary_fraction": None,
 }
 
+SHARE_EXAMPLE: Example = {
+    "id": SHARE_ID,
+    "run_id": RUN_ID,
+    "version": 1,
+    "report_title": REPORT_EXAMPLE["title"],
+    "label": "For the team",
+    "shows_question": True,
+    "state": "open",
+    "created_at": TIMESTAMP,
+    "expires_at": "2026-12-21T09:00:00Z",
+    "revoked_at": None,
+    "last_opened_at": TIMESTAMP,
+    "opened_count": 3,
+}
+
+SHARED_REPORT_EXAMPLE: Example = {
+    key: value for key, value in REPORT_EXAMPLE.items() if key not in ("run_id", "revision")
+} | {
+    "question": QUESTION,
+    "citations": [
+        {key: CITATION_EXAMPLE[key] for key in ("number", "title", "quote", "verified", "source", "position")}
+        | {"erased": False}
+    ],
+    "sources": [
+        {key: CITED_SOURCE_EXAMPLE[key] for key in ("id", "title", "site", "author", "published", "citations")}
+        | {"url": "", "retrieved_at": None, "description": ""}
+    ],
+    "expires_at": "2026-12-21T09:00:00Z",
+}
+
 EXAMPLES: dict[str, Example] = {
+    "ShareIn": {"days": 30, "label": "For the team"},
+    "ShareOut": SHARE_EXAMPLE,
+    "SharePage": {"items": [SHARE_EXAMPLE], "next": None},
+    "CreatedShareOut": {
+        "share": SHARE_EXAMPLE,
+        "token": "ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+        "path": "/shared/ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+    },
+    "SharedReportOut": SHARED_REPORT_EXAMPLE,
     "RunIn": {
         "question": QUESTION,
         "graph": "agentflow",

@@ -90,6 +90,10 @@ GET_REPORT_VERSION = """
      order by version desc limit 1
 """
 
+FIND_REPORT_VERSION = """
+    select max(version) from report where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s)
+"""
+
 LIST_VERIFIED_CITATIONS = """
     select c.number, c.text_id, c.start_char, c.end_char, c.quote, c.source_id, c.title,
            coalesce(substr(a.body, c.start_char + 1, c.end_char - c.start_char) = c.quote, false) as verified
@@ -115,6 +119,14 @@ class VerifiedReport:
     erased_citations: frozenset[int]
     """Numbers of citations whose source was erased."""
     created_at: datetime
+
+
+async def get_report_version(connection: Connection, run_id: UUID, version: int | None = None) -> int:
+    """Return the number of a version of a run's report, by default the latest. Raises `NotFound` if there is none."""
+    row = await (await connection.execute(FIND_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
+    if row is None or row[0] is None:
+        raise NotFound("report", f"of run {run_id}" if version is None else f"{version} of run {run_id}")
+    return row[0]
 
 
 async def get_verified_report(connection: Connection, run_id: UUID, version: int | None = None) -> VerifiedReport:

@@ -33,6 +33,12 @@ const TrainingPage = lazyView(
   msg`the training view`,
   async () => (await import("@/features/training/training-page")).TrainingPage,
 );
+const SettingsPage = lazyView(
+  msg`the settings`,
+  async () => (await import("@/features/settings/settings-page")).SettingsPage,
+);
+
+const SharedPage = lazyView(msg`the report`, async () => (await import("@/features/report/shared-page")).SharedPage);
 
 /** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
 const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";
@@ -73,22 +79,44 @@ const trainingRoute = createRoute({
   validateSearch: trainingSearch,
   component: TrainingRoute,
 });
+const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/settings" });
+const settingsListRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: "/",
+  component: () => <SettingsPage section={null} />,
+});
+const settingsSectionRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: "$section",
+  component: SettingsSectionRoute,
+});
 const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sign-in",
   validateSearch: signInSearch,
   component: SignInRoute,
 });
+const sharedRoute = createRoute({ getParentRoute: () => rootRoute, path: "/shared/$token", component: SharedRoute });
 const storiesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/stories",
   component: () => <StoriesPage />,
 });
 
-/** Stories need no server, so they are shown without the navigation, which asks it for the session. */
+/**
+ * Stories need no server, and readers of a shared report have no session. Both are shown without the navigation, which
+ * asks the server for the session.
+ */
 function Root() {
-  const isStory = useLocation({ select: ({ pathname }) => HAS_STORIES && pathname === "/stories" });
-  return isStory ? <Outlet /> : <Shell />;
+  const isBare = useLocation({
+    select: ({ pathname }) => (HAS_STORIES && pathname === "/stories") || pathname.startsWith("/shared/"),
+  });
+  return isBare ? <Outlet /> : <Shell />;
+}
+
+function SharedRoute() {
+  const { token } = sharedRoute.useParams();
+  return <SharedPage key={token} token={token} />;
 }
 
 /** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
@@ -186,6 +214,11 @@ function TrainingRoute() {
   );
 }
 
+function SettingsSectionRoute() {
+  useLanguage();
+  return <SettingsPage section={settingsSectionRoute.useParams().section} />;
+}
+
 export function createAppRouter(history?: RouterHistory) {
   return createRouter({
     routeTree: rootRoute.addChildren([
@@ -193,7 +226,9 @@ export function createAppRouter(history?: RouterHistory) {
       runsRoute.addChildren([runListRoute, runRoute]),
       libraryRoute,
       trainingRoute,
+      settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),
       signInRoute,
+      sharedRoute,
       ...(HAS_STORIES ? [storiesRoute] : []),
     ]),
     defaultPreload: false,

@@ -7,6 +7,7 @@ import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, res
 import { Dialog } from "@/shared/ui/dialog";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { ShareButton } from "./share-button";
 
 const FORMATS = [
   { format: "md", name: "Markdown", description: msg`to read and edit` },
@@ -60,6 +61,7 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
           </button>
         </>
       )}
+      {hasReport && <ShareButton runId={run.id} />}
       {hasReport && <ExportMenu runId={run.id} primary={!active} />}
       <ProblemNote error={control.error} />
       <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this run?`}>

@@ -1119,6 +1119,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Shares Of Run
+         * @description List the share links of a run, newest first, with those that ended within the last 90 days.
+         */
+        get: operations["list_shares_of_run"];
+        put?: never;
+        /**
+         * Create Share
+         * @description Create a link under which a version of the report can be read without an account. Its token is shown once.
+         */
+        post: operations["create_share"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/steps": {
         parameters: {
             query?: never;
@@ -1260,6 +1284,86 @@ export interface paths {
          * @description End the session. With an API key there is no session, and nothing happens.
          */
         delete: operations["delete_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Shared Report
+         * @description Read a shared report. This needs no key.
+         */
+        get: operations["get_shared_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared/{token}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Shared Report
+         * @description Download a shared report as a file. This needs no key.
+         */
+        get: operations["export_shared_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Shares
+         * @description List the share links of all runs of your tenant, newest first.
+         */
+        get: operations["list_shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shares/{share_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Share
+         * @description Revoke a share link. It takes effect at once.
+         */
+        delete: operations["revoke_share"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2045,6 +2149,38 @@ export interface components {
              * @description What they disagree about, in words of the checker. Empty: rules found it.
              */
             matter: string;
+        };
+        /**
+         * CreatedShareOut
+         * @description A new share link with its token, which is returned only here.
+         * @example {
+         *       "path": "/shared/ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+         *       "share": {
+         *         "created_at": "2026-11-21T09:00:00Z",
+         *         "expires_at": "2026-12-21T09:00:00Z",
+         *         "id": "01980000-0000-7000-8000-00000000000f",
+         *         "label": "For the team",
+         *         "last_opened_at": "2026-11-21T09:00:00Z",
+         *         "opened_count": 3,
+         *         "report_title": "How undici reuses connections",
+         *         "revoked_at": null,
+         *         "run_id": "01980000-0000-7000-8000-00000000000a",
+         *         "shows_question": true,
+         *         "state": "open",
+         *         "version": 1
+         *       },
+         *       "token": "ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+         *     }
+         */
+        CreatedShareOut: {
+            /**
+             * Path
+             * @description Address of the page for readers, below the address of the web UI.
+             */
+            path: string;
+            share: components["schemas"]["ShareOut"];
+            /** Token */
+            token: string;
         };
         /**
          * DecisionIn
@@ -5610,6 +5746,378 @@ export interface components {
             csrf_token: string | null;
             /** Tenant */
             tenant: string;
+        };
+        /**
+         * ShareIn
+         * @description A share link to create. It shows one version of the report and does not follow later ones.
+         * @example {
+         *       "days": 30,
+         *       "label": "For the team"
+         *     }
+         */
+        ShareIn: {
+            /**
+             * Days
+             * @description Days until the link expires. null: 30.
+             */
+            days?: number | null;
+            /**
+             * Expires At
+             * @description When the link expires, instead of `days`: within a year.
+             */
+            expires_at?: string | null;
+            /**
+             * Label
+             * @description What the link is for. Readers do not see it.
+             * @default
+             */
+            label: string;
+            /**
+             * Shows Question
+             * @description false: readers do not see the question of the run.
+             * @default true
+             */
+            shows_question: boolean;
+            /**
+             * Version
+             * @description Version of the report. null: the latest.
+             */
+            version?: number | null;
+        };
+        /**
+         * ShareOut
+         * @description A share link as its owner sees it. Its token is not stored and cannot be shown again.
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "expires_at": "2026-12-21T09:00:00Z",
+         *       "id": "01980000-0000-7000-8000-00000000000f",
+         *       "label": "For the team",
+         *       "last_opened_at": "2026-11-21T09:00:00Z",
+         *       "opened_count": 3,
+         *       "report_title": "How undici reuses connections",
+         *       "revoked_at": null,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "shows_question": true,
+         *       "state": "open",
+         *       "version": 1
+         *     }
+         */
+        ShareOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Label
+             * @description Empty: none.
+             */
+            label: string;
+            /**
+             * Last Opened At
+             * @description null: it was never opened.
+             */
+            last_opened_at: string | null;
+            /**
+             * Opened Count
+             * @description How often the report was opened. Downloads are not counted.
+             */
+            opened_count: number;
+            /** Report Title */
+            report_title: string;
+            /**
+             * Revoked At
+             * @description null: it was not revoked.
+             */
+            revoked_at: string | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Shows Question */
+            shows_question: boolean;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "open" | "expired" | "revoked";
+            /**
+             * Version
+             * @description Version of the report that the link shows.
+             */
+            version: number;
+        };
+        /**
+         * SharePage
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "expires_at": "2026-12-21T09:00:00Z",
+         *           "id": "01980000-0000-7000-8000-00000000000f",
+         *           "label": "For the team",
+         *           "last_opened_at": "2026-11-21T09:00:00Z",
+         *           "opened_count": 3,
+         *           "report_title": "How undici reuses connections",
+         *           "revoked_at": null,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "shows_question": true,
+         *           "state": "open",
+         *           "version": 1
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        SharePage: {
+            /** Items */
+            items: components["schemas"]["ShareOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
+        /**
+         * SharedCitationOut
+         * @description A quote of a shared report.
+         */
+        SharedCitationOut: {
+            /**
+             * Erased
+             * @description Whether the source was erased.
+             */
+            erased: boolean;
+            /** Number */
+            number: number;
+            /**
+             * Position
+             * @description Where in the source it is, in words. Empty: unknown.
+             */
+            position: string;
+            /** Quote */
+            quote: string;
+            /**
+             * Source
+             * @description Short id of the source in the list of sources, such as S1.
+             */
+            source: string;
+            /** Title */
+            title: string;
+            /**
+             * Verified
+             * @description Whether the quote is in the stored text now.
+             */
+            verified: boolean;
+        };
+        /**
+         * SharedReportOut
+         * @description A report as readers of its link get it: without ids of run, tenant and library.
+         * @example {
+         *       "answer": {
+         *         "citations": [
+         *           1
+         *         ],
+         *         "id": "s1",
+         *         "judgment": {
+         *           "contradiction": null,
+         *           "passage": 1,
+         *           "reason": "It says so.",
+         *           "verdict": "supported"
+         *         },
+         *         "layout": "statement",
+         *         "passages": [],
+         *         "reasons": [],
+         *         "rejected": [],
+         *         "rule_verdict": "supported",
+         *         "supported": true,
+         *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *         "unsupported_values": [],
+         *         "verdict": "supported"
+         *       },
+         *       "author": "extractive",
+         *       "check": {
+         *         "checked_by": "openai/gpt-5.2",
+         *         "claims": 1,
+         *         "failure": "",
+         *         "groups": 1,
+         *         "judgments": 1,
+         *         "unverified": 0
+         *       },
+         *       "citations": [
+         *         {
+         *           "erased": false,
+         *           "number": 1,
+         *           "position": "section “Class: Pool”, lines 12 to 14",
+         *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source": "S1",
+         *           "title": "Pool",
+         *           "verified": true
+         *         }
+         *       ],
+         *       "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
+         *       "conflicts": [],
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "expires_at": "2026-12-21T09:00:00Z",
+         *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
+         *       "limitations": "Assembled from quoted sentences without a language model.",
+         *       "question": "How does undici reuse connections?",
+         *       "reason": "answered",
+         *       "sections": [
+         *         {
+         *           "heading": "Pools",
+         *           "sentences": [
+         *             {
+         *               "citations": [
+         *                 1
+         *               ],
+         *               "id": "s1",
+         *               "judgment": {
+         *                 "contradiction": null,
+         *                 "passage": 1,
+         *                 "reason": "It says so.",
+         *                 "verdict": "supported"
+         *               },
+         *               "layout": "statement",
+         *               "passages": [],
+         *               "reasons": [],
+         *               "rejected": [],
+         *               "rule_verdict": "supported",
+         *               "supported": true,
+         *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *               "unsupported_values": [],
+         *               "verdict": "supported"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "sources": [
+         *         {
+         *           "author": "",
+         *           "citations": [
+         *             1
+         *           ],
+         *           "description": "",
+         *           "id": "S1",
+         *           "published": "",
+         *           "retrieved_at": null,
+         *           "site": "",
+         *           "title": "Pool",
+         *           "url": ""
+         *         }
+         *       ],
+         *       "status": "complete",
+         *       "title": "How undici reuses connections",
+         *       "version": 1
+         *     }
+         */
+        SharedReportOut: {
+            answer: components["schemas"]["SentenceOut"] | null;
+            /**
+             * Author
+             * @description Engine and model that wrote it.
+             */
+            author: string;
+            check: components["schemas"]["ClaimCheckOut"] | null;
+            /** Citations */
+            citations: components["schemas"]["SharedCitationOut"][];
+            /** Conflict Search */
+            conflict_search: string;
+            /** Conflicts */
+            conflicts: components["schemas"]["ConflictOut"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When the link stops working.
+             */
+            expires_at: string;
+            /** Judged By */
+            judged_by: string;
+            /** Limitations */
+            limitations: string;
+            /**
+             * Question
+             * @description null: the owner left it out.
+             */
+            question: string | null;
+            reason: components["schemas"]["StopReason"];
+            /** Sections */
+            sections: components["schemas"]["SectionOut"][];
+            /** Sources */
+            sources: components["schemas"]["SharedSourceOut"][];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "complete" | "partial";
+            /** Title */
+            title: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * SharedSourceOut
+         * @description A source of a shared report.
+         */
+        SharedSourceOut: {
+            /**
+             * Author
+             * @description Empty: unknown.
+             */
+            author: string;
+            /**
+             * Citations
+             * @description Numbers of its citations.
+             */
+            citations: number[];
+            /**
+             * Description
+             * @description What is known about the source besides its title, in words.
+             */
+            description: string;
+            /**
+             * Id
+             * @description S1, S2 and so on.
+             */
+            id: string;
+            /**
+             * Published
+             * @description Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.
+             */
+            published: string;
+            /**
+             * Retrieved At
+             * @description When a public web page was retrieved. null: unknown.
+             */
+            retrieved_at: string | null;
+            /**
+             * Site
+             * @description Host of a public web page. Empty: the source is none.
+             */
+            site: string;
+            /** Title */
+            title: string;
+            /**
+             * Url
+             * @description Address of a public web page. Empty: the source is none.
+             */
+            url: string;
         };
         /**
          * SourceOut
@@ -12546,6 +13054,190 @@ export interface operations {
             };
         };
     };
+    list_shares_of_run: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedShareOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has too many links. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_steps: {
         parameters: {
             query?: {
@@ -13146,6 +13838,297 @@ export interface operations {
             };
             /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_shared_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token of a share link. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedReportOut"];
+                };
+            };
+            /** @description The link is unknown, has expired or was revoked. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests. Try again after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_shared_report: {
+        parameters: {
+            query?: {
+                /** @description The format of the file. */
+                format?: "md" | "html" | "docx" | "pdf";
+            };
+            header?: never;
+            path: {
+                /** @description The token of a share link. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report with its evidence as a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": string;
+                    "text/html": string;
+                    "text/markdown": string;
+                };
+            };
+            /** @description The link is unknown, has expired or was revoked. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests. Try again after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_shares: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such link. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
