@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from offing.api.installation_examples import INSTALLATION_EXAMPLES
 from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
 
 RUN_ID = "01980000-0000-7000-8000-00000000000a"
@@ -364,6 +365,7 @@ POLICY_VERSION_EXAMPLE: Example = {
 }
 
 EXAMPLES: dict[str, Example] = {
+    **INSTALLATION_EXAMPLES,
     "RunIn": {
         "question": QUESTION,
         "graph": "agentflow",
@@ -481,7 +483,7 @@ EXAMPLES: dict[str, Example] = {
     "RatingOut": RATING_EXAMPLE,
     "TenantOut": {"name": "local", "training_opt_in": False, "max_daily_spend_usd": 5, "spent_today_usd": 0.12},
     "TenantIn": {"training_opt_in": True},
-    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u"},
+    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u", "is_operator": False},
     "HealthOut": {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}},
     "Problem": {
         "type": "urn:offing:problem:invalid_input",

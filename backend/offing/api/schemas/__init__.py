@@ -704,6 +704,10 @@ class TenantIn(ApiModel):
 class SessionOut(ApiModel):
     tenant: str
     csrf_token: str | None = Field(description="Value of the X-CSRF-Token header for writes. null for API keys.")
+    is_operator: bool = Field(
+        default=False,
+        description="Whether it may change the installation. `offing login --operator` opens such a session.",
+    )
 
 
 class EngineOut(ApiModel):
