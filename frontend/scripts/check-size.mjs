@@ -17,6 +17,7 @@ export const ROUTES = {
   "/runs/$runId": ["src/app/run-page.tsx"],
   "/library": ["src/features/library/library-page.tsx"],
   "/training": ["src/features/training/training-page.tsx"],
+  "/settings": ["src/features/settings/settings-page.tsx"],
   "/sign-in": ["src/features/session/sign-in.tsx"],
 };
 
@@ -38,6 +39,8 @@ export const ON_DEMAND = [
   "src/features/run/message-bar.tsx",
   "src/features/run/minimap-panel.tsx",
   "src/features/session/settings-form.tsx",
+  "src/features/settings/appearance-section.tsx",
+  "src/features/settings/models-section.tsx",
   "src/features/sources/sources-view.tsx",
   "src/features/timeline/timeline.tsx",
   "src/features/tokens/tokens-view.tsx",

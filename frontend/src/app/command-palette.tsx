@@ -7,8 +7,8 @@ import { runStatusLabel } from "@/shared/format/run-labels";
 import { Dialog } from "@/shared/ui/dialog";
 import { useDebounced } from "@/shared/ui/hooks";
 import { Failure } from "@/shared/ui/loaded";
+import { followingTheme, setTheme, THEME_NAMES, type Theme, useTheme } from "@/shared/ui/theme";
 import { SCREENS, type Screen } from "./screens";
-import { followingTheme, setTheme, THEME_NAMES, type Theme, useTheme } from "./theme";
 import "./command-palette.css";
 
 interface PaletteProps {

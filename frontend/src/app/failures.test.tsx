@@ -249,7 +249,7 @@ test("a lost stream starts a check of the server, and an available server ends i
 
 test("a setting that cannot be saved is reported", async () => {
   renderPage("/");
-  fireEvent.click(await screen.findByRole("button", { name: "Settings" }));
+  fireEvent.click(await screen.findByRole("button", { name: "Account" }));
   const cap = await screen.findByPlaceholderText("no limit");
   fireEvent.change(cap, { target: { value: "much" } });
   fireEvent.blur(cap);

@@ -72,6 +72,15 @@ export function SettingsIcon() {
   );
 }
 
+export function AccountIcon() {
+  return (
+    <Icon>
+      <circle cx="10" cy="7" r="3" />
+      <path d="M4 16.5c.6-3 3-4.5 6-4.5s5.4 1.5 6 4.5" />
+    </Icon>
+  );
+}
+
 export function NavigationIcon() {
   return (
     <Icon>

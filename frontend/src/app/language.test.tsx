@@ -14,9 +14,9 @@ afterEach(async () => {
 
 test("a language that is chosen in the settings changes the page at once, and is kept", async () => {
   const { user } = renderPage("/");
-  await user.click(await screen.findByRole("button", { name: "Settings" }));
+  await user.click(await screen.findByRole("button", { name: "Account" }));
   await user.selectOptions(await screen.findByRole("combobox", { name: "Language" }), "简体中文");
-  expect(await screen.findByRole("dialog", { name: "设置" })).toBeVisible();
+  expect(await screen.findByRole("dialog", { name: "账户" })).toBeVisible();
   expect(await screen.findByRole("heading", { name: "你想了解什么？" })).toBeInTheDocument();
   expect(screen.getByRole("link", { name: "文档库" })).toBeInTheDocument();
   expect(document.documentElement.lang).toBe("zh-Hans");
@@ -28,7 +28,7 @@ test("the choice to follow the browser is the default, and forgets the chosen la
   vi.spyOn(navigator, "languages", "get").mockReturnValue(["zh-CN"]);
   await applyLanguage(readLanguageChoice());
   const { user } = renderPage("/");
-  await user.click(await screen.findByRole("button", { name: "设置" }));
+  await user.click(await screen.findByRole("button", { name: "账户" }));
   await user.selectOptions(await screen.findByRole("combobox", { name: "语言" }), "跟随浏览器");
   await waitFor(() => expect(localStorage.getItem("offing.language")).toBeNull());
   expect(readLanguageChoice()).toBe("browser");

@@ -1,10 +1,11 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { afterEach, expect, test, vi } from "vitest";
-import { setTheme } from "@/app/theme";
+import { afterEach, expect, test } from "vitest";
 import { readDraft, storeDraft } from "@/shared/ui/drafts";
+import { setTheme } from "@/shared/ui/theme";
 import { aRun, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
+import { usePhone } from "@/testing/screen-size";
 import { at, problem, server } from "@/testing/server";
 
 afterEach(() => setTheme("system"));
@@ -25,16 +26,6 @@ function serveRuns(): string[] {
   return searches;
 }
 
-/** Behave as on a phone. */
-function usePhone(): void {
-  vi.stubGlobal("matchMedia", (media: string) => ({
-    media,
-    matches: media === "(max-width: 900px)",
-    addEventListener() {},
-    removeEventListener() {},
-  }));
-}
-
 test("the navigation leads to each screen and marks the current one", async () => {
   serveRuns();
   const { user, router } = renderPage("/library");
@@ -44,6 +35,7 @@ test("the navigation leads to each screen and marks the current one", async () =
     "Runs",
     "Library",
     "Training",
+    "Settings",
   ]);
   expect(nav.getByRole("link", { current: "page" })).toHaveTextContent("Library");
   await user.click(nav.getByRole("link", { name: "Runs" }));
@@ -60,7 +52,7 @@ test("the settings, the form and both lists of runs keep their own code after ea
   expect(await screen.findByText(LIGHTHOUSE.question)).toBeVisible();
   await user.click(screen.getByRole("link", { name: "Runs" }));
   expect(await screen.findByRole("heading", { level: 1, name: "Runs" })).toBeVisible();
-  await user.click(screen.getByRole("button", { name: "Settings" }));
+  await user.click(screen.getByRole("button", { name: "Account" }));
   expect(await screen.findByRole("button", { name: "Sign out" })).toBeVisible();
 });
 
@@ -74,7 +66,6 @@ test("g and a letter open a screen", async () => {
 });
 
 test("on a phone the navigation folds away and closes when a screen is opened", async () => {
-  const wide = globalThis.matchMedia;
   usePhone();
   const { user } = renderPage("/");
   await user.click(await screen.findByRole("button", { name: "Open the navigation" }));
@@ -82,7 +73,6 @@ test("on a phone the navigation folds away and closes when a screen is opened", 
   await user.click(sheet.getByRole("link", { name: "Library" }));
   expect(await screen.findByRole("heading", { name: "Library" })).toBeVisible();
   expect(screen.queryByRole("dialog", { name: "Offing" })).toBeNull();
-  vi.stubGlobal("matchMedia", wide);
 });
 
 test("Back leads through the tabs of a run", async () => {
@@ -151,7 +141,7 @@ test("arrow keys of the palette choose a screen, and Ctrl+K closes it again", as
   await user.keyboard("{ArrowUp}");
   expect(screen.getByRole("option", { name: /Change theme/, selected: true })).toBeVisible();
   await user.keyboard("{ArrowUp}{Enter}");
-  await waitFor(() => expect(router.state.location.pathname).toBe("/training"));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/settings"));
   await user.keyboard("{Meta>}k{/Meta}");
   await screen.findByRole("listbox", { name: "Matches" });
   await user.keyboard("{Meta>}k{/Meta}");

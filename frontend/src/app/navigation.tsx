@@ -8,9 +8,9 @@ import { IconButton } from "@/shared/ui/button";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { Logo, NavigationIcon, SearchIcon, SettingsIcon, ThemeIcon } from "./icons";
+import { followingTheme, setTheme, THEME_NAMES, useTheme } from "@/shared/ui/theme";
+import { AccountIcon, Logo, NavigationIcon, SearchIcon, ThemeIcon } from "./icons";
 import { isOnScreen, SCREENS } from "./screens";
-import { followingTheme, setTheme, THEME_NAMES, useTheme } from "./theme";
 import "./navigation.css";
 
 interface NavigationProps {
@@ -32,7 +32,7 @@ function NavigationRail({ signedIn, onFind }: NavigationProps) {
       <div className="rail-end">
         {signedIn && <FindButton onFind={onFind} />}
         <ThemeButton />
-        {signedIn && <SettingsMenu icon={<SettingsIcon />} className="rail-item" />}
+        {signedIn && <SettingsMenu icon={<AccountIcon />} className="rail-item" />}
       </div>
     </header>
   );
@@ -58,7 +58,7 @@ function NavigationBar({ signedIn, onFind }: NavigationProps) {
         <div className="bar-sheet">
           <ScreenLinks onOpened={close} />
           <ThemeButton />
-          <SettingsMenu icon={<SettingsIcon />} className="rail-item" />
+          <SettingsMenu icon={<AccountIcon />} className="rail-item" />
         </div>
       </Dialog>
     </header>

@@ -33,6 +33,10 @@ const TrainingPage = lazyView(
   msg`the training view`,
   async () => (await import("@/features/training/training-page")).TrainingPage,
 );
+const SettingsPage = lazyView(
+  msg`the settings`,
+  async () => (await import("@/features/settings/settings-page")).SettingsPage,
+);
 
 /** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
 const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";
@@ -72,6 +76,17 @@ const trainingRoute = createRoute({
   path: "/training",
   validateSearch: trainingSearch,
   component: TrainingRoute,
+});
+const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/settings" });
+const settingsListRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: "/",
+  component: () => <SettingsPage section={null} />,
+});
+const settingsSectionRoute = createRoute({
+  getParentRoute: () => settingsRoute,
+  path: "$section",
+  component: SettingsSectionRoute,
 });
 const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -186,6 +201,11 @@ function TrainingRoute() {
   );
 }
 
+function SettingsSectionRoute() {
+  useLanguage();
+  return <SettingsPage section={settingsSectionRoute.useParams().section} />;
+}
+
 export function createAppRouter(history?: RouterHistory) {
   return createRouter({
     routeTree: rootRoute.addChildren([
@@ -193,6 +213,7 @@ export function createAppRouter(history?: RouterHistory) {
       runsRoute.addChildren([runListRoute, runRoute]),
       libraryRoute,
       trainingRoute,
+      settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),
       signInRoute,
       ...(HAS_STORIES ? [storiesRoute] : []),
     ]),

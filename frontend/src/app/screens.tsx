@@ -3,11 +3,11 @@
 import type { MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
 import type { ReactNode } from "react";
-import { AskIcon, LibraryIcon, RunsIcon, TrainingIcon } from "./icons";
+import { AskIcon, LibraryIcon, RunsIcon, SettingsIcon, TrainingIcon } from "./icons";
 
 export interface Screen {
   name: MessageDescriptor;
-  to: "/" | "/runs" | "/library" | "/training";
+  to: "/" | "/runs" | "/library" | "/training" | "/settings";
   /** Keys that open it. On a run, `g` with another letter opens a tab of the run. */
   keys: string;
   icon: ReactNode;
@@ -18,6 +18,7 @@ export const SCREENS: readonly Screen[] = [
   { name: msg`Runs`, to: "/runs", keys: "g u", icon: <RunsIcon /> },
   { name: msg`Library`, to: "/library", keys: "g l", icon: <LibraryIcon /> },
   { name: msg`Training`, to: "/training", keys: "g j", icon: <TrainingIcon /> },
+  { name: msg`Settings`, to: "/settings", keys: "g ,", icon: <SettingsIcon /> },
 ];
 
 /** Return whether a screen contains the address. */

@@ -250,7 +250,7 @@ test("signing out deletes every draft", async () => {
   await user.type(await screen.findByRole("textbox", { name: "Question" }), "Half a quest");
   const drafts = () => Object.keys(sessionStorage).filter((item) => item.startsWith("offing.draft."));
   expect(drafts()).toHaveLength(2);
-  await user.click(screen.getByRole("button", { name: "Settings" }));
+  await user.click(screen.getByRole("button", { name: "Account" }));
   await user.click(await screen.findByRole("button", { name: "Sign out" }));
   await waitFor(() => expect(ended).toBe(true));
   await waitFor(() => expect(drafts()).toEqual([]));

@@ -1,12 +1,12 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Tenant, type TenantUpdate, tenantQuery, updateTenant } from "@/shared/api/installation";
 import { signOut } from "@/shared/api/session";
 import { formatUsd } from "@/shared/format/numbers";
-import { type LanguageChoice, useLanguageChoice } from "@/shared/language/language";
-import { LANGUAGES } from "@/shared/language/languages";
+import { LanguageField } from "@/shared/language/language-field";
 import { deleteAllDrafts } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
@@ -18,38 +18,13 @@ export function SettingsForm({ onClose }: { onClose(): void }) {
   const tenant = useQuery(tenantQuery);
   return (
     <>
-      <LanguageField />
+      <div className="settings">
+        <LanguageField />
+      </div>
       <Loaded query={tenant} label={t`the settings`}>
         {(settings) => <LoadedSettings tenant={settings} onClose={onClose} />}
       </Loaded>
     </>
-  );
-}
-
-/** The language of the page in this browser. */
-function LanguageField() {
-  const [choice, setChoice] = useLanguageChoice();
-  const change = useMutation({ mutationFn: setChoice });
-  return (
-    <div className="settings">
-      <label>
-        <Trans>Language</Trans>
-        <select
-          className="field"
-          value={choice}
-          disabled={change.isPending}
-          onChange={(event) => change.mutate(event.target.value as LanguageChoice)}
-        >
-          <option value="browser">{t`As the browser`}</option>
-          {Object.entries(LANGUAGES).map(([language, name]) => (
-            <option key={language} value={language} lang={language}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      <ProblemNote error={change.error} />
-    </div>
   );
 }
 
@@ -116,6 +91,9 @@ function LoadedSettings({ tenant, onClose }: { tenant: Tenant; onClose(): void }
         <span className="quiet settings-user">
           <Trans>Signed in as {name}</Trans>
         </span>
+        <Link to="/settings" className="btn" onClick={onClose}>
+          <Trans>All settings</Trans>
+        </Link>
         <button type="button" className="btn" onClick={() => signingOut.mutate()}>
           <Trans>Sign out</Trans>
         </button>

@@ -554,6 +554,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/provider-kinds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Provider Kinds
+         * @description List the providers that can be stored, and what each of them needs.
+         */
+        get: operations["list_provider_kinds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/providers": {
         parameters: {
             query?: never;
@@ -597,6 +617,26 @@ export interface paths {
          * @description Delete a provider with its key. Workers stop using the key within 10 seconds.
          */
         delete: operations["delete_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/providers/{name}/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Provider Models
+         * @description List the models of a provider, with what litellm knows about each. A server of your own is asked for them.
+         */
+        get: operations["list_provider_models"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1761,6 +1801,12 @@ export interface components {
         CancelMode: "discard" | "finish";
         /** CapabilityOut */
         CapabilityOut: {
+            /**
+             * Cause
+             * @description Kind of failure of the call, such as authentication_failed. Empty: it did not fail.
+             * @default
+             */
+            cause: string;
             /** Detail */
             detail: string;
             /** Name */
@@ -3571,6 +3617,113 @@ export interface components {
             provider: string;
         };
         /**
+         * ProviderKindOut
+         * @description A provider that can be stored, and what it needs.
+         */
+        ProviderKindOut: {
+            /**
+             * Default Address
+             * @description Address of a server of your own, unless one is stored. Empty: its own.
+             */
+            default_address: string;
+            /**
+             * Environment Key
+             * @description The environment has a key, so none has to be stored.
+             */
+            environment_key: boolean;
+            /**
+             * Is Server
+             * @description It is a server of your own, whose key is optional.
+             */
+            is_server: boolean;
+            /**
+             * Key Page
+             * @description Page on which its users create keys. Empty: none.
+             */
+            key_page: string;
+            /**
+             * Name
+             * @description litellm's name of the provider.
+             */
+            name: string;
+            /**
+             * Needs Address
+             * @description It has no address of its own.
+             */
+            needs_address: boolean;
+            /**
+             * Suggested Models
+             * @description Models of the built-in presets, the small one first.
+             */
+            suggested_models: string[];
+            /** Title */
+            title: string;
+        };
+        /**
+         * ProviderModelListOut
+         * @description The models of a provider by name, at most 500.
+         */
+        ProviderModelListOut: {
+            /** Items */
+            items: components["schemas"]["ProviderModelOut"][];
+            /**
+             * Problem
+             * @description Why the provider's server did not list its models. Empty: none.
+             */
+            problem: string;
+            /**
+             * Source
+             * @description server: the provider's own list. table: litellm's list, which may differ from your account's.
+             * @enum {string}
+             */
+            source: "server" | "table";
+            /**
+             * Total
+             * @description Number of models that match, which may exceed the number of items.
+             */
+            total: number;
+        };
+        /**
+         * ProviderModelOut
+         * @description A model of a provider, with what is known about it. null: unknown.
+         */
+        ProviderModelOut: {
+            /** Calls Tools */
+            calls_tools: boolean | null;
+            /**
+             * Context Tokens
+             * @description Maximum tokens of a prompt.
+             */
+            context_tokens: number | null;
+            /**
+             * Follows Schema
+             * @description It answers with JSON of a given schema.
+             */
+            follows_schema: boolean | null;
+            /**
+             * Input Usd Per Million
+             * @description Price of one million prompt tokens in USD.
+             */
+            input_usd_per_million: number | null;
+            /**
+             * Name
+             * @description Its name at the provider.
+             */
+            name: string;
+            /**
+             * Output Usd Per Million
+             * @description Price of one million completion tokens in USD.
+             */
+            output_usd_per_million: number | null;
+            /** Reads Images */
+            reads_images: boolean | null;
+            /**
+             * Reasons
+             * @description It can think before it answers.
+             */
+            reasons: boolean | null;
+        };
+        /**
          * ProviderOut
          * @description A stored provider.
          * @example {
@@ -5026,7 +5179,7 @@ export interface components {
             graph: string;
             /**
              * Preset
-             * @description A preset, such as fast, for the roles and the limits that the request does not name. null: none.
+             * @description A preset, such as fast, for the roles and the limits that the request does not name. null: the tenant's default preset if the request names no engine and is no follow-up, otherwise none.
              */
             preset?: string | null;
             /**
@@ -6166,6 +6319,11 @@ export interface components {
          */
         TenantIn: {
             /**
+             * Default Preset
+             * @description Preset of new questions that name neither a preset nor an engine. null: none.
+             */
+            default_preset?: string | null;
+            /**
              * Max Daily Spend Usd
              * @description null: no limit.
              */
@@ -6186,6 +6344,16 @@ export interface components {
          *     }
          */
         TenantOut: {
+            /**
+             * Default Engine
+             * @description The installation's engine for roles that no preset or request names, such as extractive.
+             */
+            default_engine: string;
+            /**
+             * Default Preset
+             * @description Preset of new questions that name neither a preset nor an engine. null: none.
+             */
+            default_preset: string | null;
             /** Max Daily Spend Usd */
             max_daily_spend_usd: number | null;
             /** Name */
@@ -9641,6 +9809,74 @@ export interface operations {
             };
         };
     };
+    list_provider_kinds: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderKindOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_providers: {
         parameters: {
             query?: never;
@@ -9924,6 +10160,98 @@ export interface operations {
             };
             /** @description There is no such provider. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_provider_models: {
+        parameters: {
+            query?: {
+                /** @description Words that the names of the models contain. */
+                q?: string;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the provider. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderModelListOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such provider. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key file of this installation cannot be used. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

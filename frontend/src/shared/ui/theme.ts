@@ -2,7 +2,7 @@ import type { MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";
 import { useSyncExternalStore } from "react";
 
-const THEMES = ["system", "light", "dark"] as const;
+export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 export const THEME_NAMES: Record<Theme, MessageDescriptor> = {
   system: msg`system`,
