@@ -4,6 +4,50 @@
  */
 
 export interface paths {
+    "/api/v1/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Api Keys
+         * @description List your tenant's API keys without their secrets, including revoked ones, oldest first. At most 1,000.
+         */
+        get: operations["list_api_keys"];
+        put?: never;
+        /**
+         * Create Api Key
+         * @description Create an API key of your tenant. The response is the only one with its secret. Not with an API key.
+         */
+        post: operations["create_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Api Key
+         * @description Revoke an API key permanently. Requests with it fail within 5 seconds. Not with an API key.
+         */
+        delete: operations["revoke_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/engines": {
         parameters: {
             query?: never;
@@ -121,6 +165,190 @@ export interface paths {
          *     Without Redis the status is `degraded`: everything works, with notifications delayed by a few seconds.
          */
         get: operations["get_readiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Installation Health
+         * @description Check the running installation, as `offing doctor` does. Each failed check says what to do.
+         */
+        get: operations["get_installation_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Mcp Setup
+         * @description Get the configured MCP servers with their pinned tools. None is contacted.
+         */
+        get: operations["get_mcp_setup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add Mcp Server
+         * @description Add a public server to the configuration file, and pin the tools that were reviewed. Only for the operator.
+         */
+        put: operations["add_mcp_server"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Mcp Server
+         * @description List the present tools of a server, and what has changed since they were pinned. Takes at most 30 seconds.
+         */
+        post: operations["check_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pin Mcp Server
+         * @description Pin the present tools of a server, if they are those that were reviewed. Only for the operator.
+         */
+        put: operations["pin_mcp_server"];
+        post?: never;
+        /**
+         * Unpin Mcp Server
+         * @description Remove the pin of a server, so that runs cannot use it. Only for the operator.
+         */
+        delete: operations["unpin_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Mcp Server
+         * @description List the tools of a server before it is added. Nothing is stored. Only for the operator.
+         */
+        post: operations["preview_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/search-engines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Search Setup
+         * @description Get which search engines runs with web access use, and why. No variable's value is returned.
+         */
+        get: operations["get_search_setup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/search-engines/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Search Test
+         * @description Search with one engine, whether runs use it or not. The query is sent to it, and counts for its limits.
+         */
+        post: operations["run_search_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/stored-data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Stored Data
+         * @description Get what is kept for how long, by which setting, and how much space it takes.
+         */
+        get: operations["get_stored_data"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1305,6 +1533,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Spending
+         * @description Get what your tenant spent by day, and by model where role calls record it.
+         */
+        get: operations["get_spending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks": {
         parameters: {
             query?: never;
@@ -1408,6 +1656,74 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tool Policies
+         * @description List your tenant's tool policies by name, at most 100. Send `policy` as `tool_policy` of a run to use one.
+         */
+        get: operations["list_tool_policies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Tool Policy
+         * @description Check a tool policy as `offing tool-policy check` does, and decide sample calls. Nothing is stored or called.
+         */
+        post: operations["check_tool_policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Tool Policy
+         * @description Get a tool policy.
+         */
+        get: operations["get_tool_policy"];
+        /**
+         * Put Tool Policy
+         * @description Create or replace a tool policy. Runs that were submitted with an earlier version keep it.
+         */
+        put: operations["put_tool_policy"];
+        post?: never;
+        /**
+         * Delete Tool Policy
+         * @description Delete a tool policy. Runs that were submitted with it keep it.
+         */
+        delete: operations["delete_tool_policy"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1685,6 +2001,57 @@ export interface components {
             /** Text */
             text: string;
         };
+        /** ApiKeyIn */
+        ApiKeyIn: {
+            /**
+             * Expires In Days
+             * @description null: until it is revoked.
+             */
+            expires_in_days?: number | null;
+            /**
+             * Name
+             * @description Where the key is used.
+             */
+            name: string;
+        };
+        /**
+         * ApiKeyOut
+         * @description An API key, without its secret.
+         * @example {
+         *       "created_at": "2026-01-01T12:00:00Z",
+         *       "expires_at": null,
+         *       "id": "0a1b2c3d4e5f",
+         *       "last_used_at": "2026-01-01T12:00:00Z",
+         *       "name": "nightly export",
+         *       "revoked_at": null
+         *     }
+         */
+        ApiKeyOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: it does not expire.
+             */
+            expires_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Last Used At
+             * @description null: it was never used.
+             */
+            last_used_at: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Revoked At
+             * @description null: it was not revoked.
+             */
+            revoked_at: string | null;
+        };
         /**
          * ArgumentSource
          * @description Source of an argument of a substitute call: an argument of the original call or a fixed value.
@@ -1840,6 +2207,23 @@ export interface components {
          * @enum {string}
          */
         ChangeKind: "added" | "changed" | "removed";
+        /**
+         * CheckOut
+         * @description Result of a check of the installation.
+         */
+        CheckOut: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /** Ok */
+            ok: boolean;
+            /**
+             * Remedy
+             * @description What to do. null: nothing.
+             */
+            remedy: string | null;
+        };
         /**
          * ChildRunOut
          * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
@@ -2092,6 +2476,21 @@ export interface components {
              */
             matter: string;
         };
+        /** DaySpendingOut */
+        DaySpendingOut: {
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /**
+             * Reserved Usd
+             * @description Reserved for calls in progress.
+             */
+            reserved_usd: number;
+            /** Used Usd */
+            used_usd: number;
+        };
         /**
          * DecisionIn
          * @description A person's decision about one tool call of a response form.
@@ -2248,6 +2647,12 @@ export interface components {
             name: string;
         };
         /**
+         * EngineChoice
+         * @description Why these engines are used.
+         * @enum {string}
+         */
+        EngineChoice: "named" | "configured" | "keyless";
+        /**
          * EngineConfig
          * @description Which engine answers a role, and with which options.
          */
@@ -2383,6 +2788,18 @@ export interface components {
              * @default
              */
             offered_at: string;
+        };
+        /**
+         * EngineVariableOut
+         * @description An environment variable of a search engine. Its value is never returned.
+         */
+        EngineVariableOut: {
+            /** Is Optional */
+            is_optional: boolean;
+            /** Is Set */
+            is_set: boolean;
+            /** Name */
+            name: string;
         };
         /**
          * EnvironmentTasksIn
@@ -3082,6 +3499,51 @@ export interface components {
             text: string;
         };
         /**
+         * InstallationHealthOut
+         * @description The state of the installation. Another tenant than that of the machine gets fewer checks and no workers.
+         * @example {
+         *       "checks": [
+         *         {
+         *           "detail": "17.2, embedded",
+         *           "name": "Postgres",
+         *           "ok": true,
+         *           "remedy": null
+         *         },
+         *         {
+         *           "detail": "none is alive, so no run advances",
+         *           "name": "Workers",
+         *           "ok": false,
+         *           "remedy": "Run `offing up`, or start a worker. Its log says why one has ended."
+         *         }
+         *       ],
+         *       "ok": false,
+         *       "workers": [
+         *         {
+         *           "name": "host:4711:a1b2c3d4",
+         *           "runs": 3,
+         *           "silent_seconds": 4.2,
+         *           "slots": 200,
+         *           "started_at": "2026-01-01T12:00:00Z",
+         *           "version": "0.1.0"
+         *         }
+         *       ]
+         *     }
+         */
+        InstallationHealthOut: {
+            /** Checks */
+            checks: components["schemas"]["CheckOut"][];
+            /**
+             * Ok
+             * @description Whether all checks have passed.
+             */
+            ok: boolean;
+            /**
+             * Workers
+             * @description At most 200, most recently seen first.
+             */
+            workers: components["schemas"]["WorkerOut"][];
+        };
+        /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
          */
@@ -3110,6 +3572,21 @@ export interface components {
          * @enum {string}
          */
         KindChooser: "person" | "model" | "rules";
+        /** KindSizeOut */
+        KindSizeOut: {
+            /** Kind */
+            kind: string;
+            /**
+             * Row Estimate
+             * @description Estimated number of rows.
+             */
+            row_estimate: number;
+            /**
+             * Size Bytes
+             * @description With indexes, of all tenants.
+             */
+            size_bytes: number;
+        };
         /**
          * LibraryStatusOut
          * @example {
@@ -3161,6 +3638,148 @@ export interface components {
          */
         MatchLocation: "title" | "question" | "report";
         /**
+         * McpFieldChangeOut
+         * @description A changed field of a tool: its description, or a path in the schema of its arguments.
+         */
+        McpFieldChangeOut: {
+            /**
+             * After
+             * @description null: it does not exist any more.
+             */
+            after: string | null;
+            /**
+             * Before
+             * @description null: it did not exist.
+             */
+            before: string | null;
+            /** Field */
+            field: string;
+        };
+        /**
+         * McpListingOut
+         * @description What a server lists now.
+         * @example {
+         *       "changes": [
+         *         {
+         *           "fields": [
+         *             {
+         *               "after": "Searches the wiki.",
+         *               "before": "Searches.",
+         *               "field": "description"
+         *             },
+         *             {
+         *               "after": "50",
+         *               "before": "20",
+         *               "field": "schema.properties.limit.maximum"
+         *             }
+         *           ],
+         *           "kind": "changed",
+         *           "omitted_fields": 0,
+         *           "tool": "search"
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *       "tools": [
+         *         {
+         *           "arguments": [
+         *             "query",
+         *             "limit"
+         *           ],
+         *           "description": "Searches the wiki.",
+         *           "is_allowed": true,
+         *           "name": "search",
+         *           "problem": ""
+         *         }
+         *       ]
+         *     }
+         */
+        McpListingOut: {
+            /**
+             * Changes
+             * @description Differences from the pinned tools.
+             */
+            changes: components["schemas"]["McpToolChangeOut"][];
+            /**
+             * Problem
+             * @description Why the server did not list its tools. Empty: it did.
+             */
+            problem: string;
+            /**
+             * Sha256
+             * @description Hash of the tool list, for pinning it. Empty: the server did not list its tools.
+             */
+            sha256: string;
+            /** Tools */
+            tools: components["schemas"]["McpToolOut"][];
+        };
+        /**
+         * McpPinIn
+         * @description The tool list that was reviewed. If the server lists another one, nothing is pinned.
+         */
+        McpPinIn: {
+            /**
+             * Sha256
+             * @description Hash of the tool list that was reviewed.
+             */
+            sha256: string;
+        };
+        /**
+         * McpSecretOut
+         * @description An environment variable whose value is sent to the server. The value is never returned.
+         */
+        McpSecretOut: {
+            /** Is Set */
+            is_set: boolean;
+            /** Name */
+            name: string;
+            /** Sent As */
+            sent_as: string;
+        };
+        /**
+         * McpServerAddIn
+         * @description A server with the tool list that was reviewed. If the server lists another one, it is not added.
+         */
+        McpServerAddIn: {
+            /**
+             * Bearer
+             * @description Environment variable with the bearer token, such as MCP_WIKI_TOKEN. null: none is sent.
+             */
+            bearer?: string | null;
+            /**
+             * Sha256
+             * @description Hash of the tool list that was reviewed.
+             */
+            sha256: string;
+            /**
+             * Tools
+             * @description Tools that runs may use.
+             * @default []
+             */
+            tools: string[];
+            /** Url */
+            url: string;
+        };
+        /**
+         * McpServerIn
+         * @description A public MCP server, which is called over HTTPS.
+         */
+        McpServerIn: {
+            /**
+             * Bearer
+             * @description Environment variable with the bearer token, such as MCP_WIKI_TOKEN. null: none is sent.
+             */
+            bearer?: string | null;
+            /**
+             * Tools
+             * @description Tools that runs may use.
+             * @default []
+             */
+            tools: string[];
+            /** Url */
+            url: string;
+        };
+        /**
          * McpServerOut
          * @description An MCP server that runs may name in their scope.
          * @example {
@@ -3180,11 +3799,239 @@ export interface components {
             tools: string[];
         };
         /**
+         * McpServerStateOut
+         * @description A configured MCP server.
+         */
+        McpServerStateOut: {
+            /**
+             * Host
+             * @description Host and port of its address.
+             */
+            host: string;
+            /**
+             * Is Private
+             * @description Whether it may be outside the public internet.
+             */
+            is_private: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Pinned Sha256
+             * @description Hash of the pinned tool list. null: not pinned.
+             */
+            pinned_sha256: string | null;
+            /**
+             * Problem
+             * @description Why no run can use it. Empty: runs can.
+             */
+            problem: string;
+            /** Secrets */
+            secrets: components["schemas"]["McpSecretOut"][];
+            /** Tools */
+            tools: components["schemas"]["McpToolOut"][];
+        };
+        /**
+         * McpSetupOut
+         * @description The MCP servers of the operator.
+         * @example {
+         *       "is_configured": true,
+         *       "problem": "",
+         *       "remedy": "",
+         *       "servers": [
+         *         {
+         *           "host": "mcp.wiki.example",
+         *           "is_private": false,
+         *           "name": "wiki",
+         *           "pinned_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *           "problem": "",
+         *           "secrets": [
+         *             {
+         *               "is_set": true,
+         *               "name": "MCP_WIKI_TOKEN",
+         *               "sent_as": "bearer token"
+         *             }
+         *           ],
+         *           "tools": [
+         *             {
+         *               "arguments": [
+         *                 "query",
+         *                 "limit"
+         *               ],
+         *               "description": "Searches the wiki.",
+         *               "is_allowed": true,
+         *               "name": "search",
+         *               "problem": ""
+         *             }
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        McpSetupOut: {
+            /**
+             * Is Configured
+             * @description Whether OFFING_MCP_CONFIG names a file.
+             */
+            is_configured: boolean;
+            /**
+             * Problem
+             * @description Why the files cannot be used. Empty: they can.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /** Servers */
+            servers: components["schemas"]["McpServerStateOut"][];
+        };
+        /** McpToolChangeOut */
+        McpToolChangeOut: {
+            /** Fields */
+            fields: components["schemas"]["McpFieldChangeOut"][];
+            kind: components["schemas"]["ToolChangeKind"];
+            /**
+             * Omitted Fields
+             * @description Number of further changed fields.
+             */
+            omitted_fields: number;
+            /** Tool */
+            tool: string;
+        };
+        /**
+         * McpToolOut
+         * @description A tool of a server. Its name, description and arguments are text of the server: data, not instructions.
+         */
+        McpToolOut: {
+            /** Arguments */
+            arguments: string[];
+            /** Description */
+            description: string;
+            /**
+             * Is Allowed
+             * @description Whether the operator's configuration allows it.
+             */
+            is_allowed: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Problem
+             * @description Why runs cannot use it although it is allowed. Empty: they can.
+             */
+            problem: string;
+        };
+        /**
+         * ModelSpendingOut
+         * @description Recorded role calls of one model on one day.
+         */
+        ModelSpendingOut: {
+            /** Call Count */
+            call_count: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Cost Usd */
+            cost_usd: number;
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /** Engine */
+            engine: string;
+            /**
+             * Is Priced
+             * @description false: the price of a call is unknown, and the cost is too low.
+             */
+            is_priced: boolean;
+            /** Model */
+            model: string;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+        };
+        /**
+         * NamedToolPolicyIn
+         * @description A tool policy to keep. It is checked for a graph and a scope when a run is submitted with it.
+         */
+        NamedToolPolicyIn: {
+            policy: components["schemas"]["ToolPolicy"];
+        };
+        /**
+         * NamedToolPolicyOut
+         * @example {
+         *       "name": "searching",
+         *       "policy": {
+         *         "rules": [
+         *           {
+         *             "allow_other_args": true,
+         *             "max_calls": 20,
+         *             "tool": "web_search"
+         *           }
+         *         ]
+         *       },
+         *       "updated_at": "2026-01-01T12:00:00Z"
+         *     }
+         */
+        NamedToolPolicyOut: {
+            /** Name */
+            name: string;
+            /**
+             * Policy
+             * @description The policy without default values, as `POST /runs` takes it. null: this version cannot read it.
+             */
+            policy: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * NewApiKeyOut
+         * @description A new API key with its secret, which is never returned again.
+         * @example {
+         *       "id": "0a1b2c3d4e5f",
+         *       "key": "ofg_0a1b2c3d4e5f_..."
+         *     }
+         */
+        NewApiKeyOut: {
+            /** Id */
+            id: string;
+            /** Key */
+            key: string;
+        };
+        /**
          * Outcome
          * @description How a rollout ended. Training treats each outcome differently.
          * @enum {string}
          */
         Outcome: "answered" | "no_answer" | "truncated" | "violated" | "infra_error";
+        /**
+         * OutcomeOut
+         * @description What would happen to a call at the start of a run.
+         */
+        OutcomeOut: {
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "allow" | "ask" | "deny" | "replace" | "invalid";
+            /** Reason */
+            reason: string;
+            /** @description The call that is made instead. null: none. */
+            replacement: components["schemas"]["SampleCallIn"] | null;
+            /**
+             * Replacement Outcome
+             * @description What happens to it.
+             */
+            replacement_outcome: ("allow" | "ask" | "deny" | "replace" | "invalid") | null;
+            /** Replacement Reason */
+            replacement_reason: string;
+            /**
+             * Rule
+             * @description The rule that decides. Empty: no rule does.
+             */
+            rule: string;
+        };
         /**
          * PassageOut
          * @description A span of a text with the text around it.
@@ -3251,6 +4098,30 @@ export interface components {
              * @default 1
              */
             weight: number;
+        };
+        /**
+         * PolicyToolOut
+         * @description A tool that the run would have.
+         */
+        PolicyToolOut: {
+            /**
+             * Arguments
+             * @description JSON schema of the arguments.
+             */
+            arguments: {
+                [key: string]: unknown;
+            };
+            /**
+             * Changes Something
+             * @description Whether a call has an effect outside the run.
+             */
+            changes_something: boolean;
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Sends Data Out */
+            sends_data_out: boolean;
         };
         /**
          * PolicyVersionOut
@@ -4157,6 +5028,24 @@ export interface components {
              * @description Tool calls to decide about. Empty: the answer is a JSON value.
              */
             reviews: components["schemas"]["ToolReviewOut"][];
+        };
+        /**
+         * RetentionRuleOut
+         * @description How long a kind of data is kept.
+         */
+        RetentionRuleOut: {
+            /** Kind */
+            kind: string;
+            /**
+             * Value
+             * @description Days, checkpoints or items, as the kind says. null: no limit.
+             */
+            value: number | null;
+            /**
+             * Variable
+             * @description Environment variable that changes it. null: no setting does.
+             */
+            variable: string | null;
         };
         /**
          * ReviewDecision
@@ -5517,6 +6406,31 @@ export interface components {
              */
             parent_id: string | null;
         };
+        /** SampleCallIn */
+        SampleCallIn: {
+            /**
+             * Args
+             * @default {}
+             */
+            args: {
+                [key: string]: unknown;
+            };
+            /** Tool */
+            tool: string;
+        };
+        /** SampleDecisionOut */
+        SampleDecisionOut: {
+            /** @description After the run has read untrusted text. */
+            after: components["schemas"]["OutcomeOut"];
+            /** Args */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description Before the run has read untrusted text. */
+            before: components["schemas"]["OutcomeOut"];
+            /** Tool */
+            tool: string;
+        };
         /**
          * ScopeIn
          * @description Which part of the document library a run may see, and which sources outside it may use.
@@ -5610,6 +6524,27 @@ export interface components {
              */
             weight: number;
         };
+        /** SearchEngineOut */
+        SearchEngineOut: {
+            /** Cost */
+            cost: string;
+            /** Covers */
+            covers: string;
+            /**
+             * Is Ready
+             * @description Whether its required variables are set.
+             */
+            is_ready: boolean;
+            /**
+             * Is Used
+             * @description Whether runs with web access query it.
+             */
+            is_used: boolean;
+            /** Name */
+            name: string;
+            /** Variables */
+            variables: components["schemas"]["EngineVariableOut"][];
+        };
         /** SearchHitOut */
         SearchHitOut: {
             /** End */
@@ -5661,6 +6596,96 @@ export interface components {
              * @description What the search could not do. Empty if it did everything.
              */
             notices?: string[];
+        };
+        /**
+         * SearchSetupOut
+         * @description The search engines, as the environment of the API says.
+         * @example {
+         *       "choice": "configured",
+         *       "engines": [
+         *         {
+         *           "cost": "see the provider",
+         *           "covers": "the web",
+         *           "is_ready": true,
+         *           "is_used": true,
+         *           "name": "brave",
+         *           "variables": [
+         *             {
+         *               "is_optional": false,
+         *               "is_set": true,
+         *               "name": "BRAVE_API_KEY"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "remedy": ""
+         *     }
+         */
+        SearchSetupOut: {
+            /** @description Why these are used. named: OFFING_SEARCH_ENGINES names them. configured: their required variables are set. keyless: no engine is configured, so those are used that need nothing. */
+            choice: components["schemas"]["EngineChoice"];
+            /**
+             * Engines
+             * @description All engines: first those that are used, in their order.
+             */
+            engines: components["schemas"]["SearchEngineOut"][];
+            /**
+             * Problem
+             * @description Why no run can search the web. Empty: runs can.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+        };
+        /**
+         * SearchTestHitOut
+         * @description A hit. Its texts come from the search engine.
+         */
+        SearchTestHitOut: {
+            /** Title */
+            title: string;
+            /** Url */
+            url: string;
+        };
+        /** SearchTestIn */
+        SearchTestIn: {
+            /**
+             * Query
+             * @default coral reef
+             */
+            query: string;
+        };
+        /**
+         * SearchTestOut
+         * @description Result of a test search with one engine.
+         * @example {
+         *       "hits": [
+         *         {
+         *           "title": "Coral reef",
+         *           "url": "https://en.wikipedia.org/wiki/Coral_reef"
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "remedy": "",
+         *       "seconds": 0.8
+         *     }
+         */
+        SearchTestOut: {
+            /**
+             * Hits
+             * @description At most 5, best first.
+             */
+            hits: components["schemas"]["SearchTestHitOut"][];
+            /**
+             * Problem
+             * @description Why the engine failed. Empty: it did not.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /** Seconds */
+            seconds: number;
         };
         /** SectionChangeOut */
         SectionChangeOut: {
@@ -5752,6 +6777,7 @@ export interface components {
          * SessionOut
          * @example {
          *       "csrf_token": "Zy0u",
+         *       "is_operator": false,
          *       "tenant": "local"
          *     }
          */
@@ -5761,6 +6787,12 @@ export interface components {
              * @description Value of the X-CSRF-Token header for writes. null for API keys.
              */
             csrf_token: string | null;
+            /**
+             * Is Operator
+             * @description Whether it may change the installation. `offing login --operator` opens such a session.
+             * @default false
+             */
+            is_operator: boolean;
             /** Tenant */
             tenant: string;
         };
@@ -5847,6 +6879,52 @@ export interface components {
             next: string | null;
             /** Total */
             total: number;
+        };
+        /**
+         * SpendingOut
+         * @description What your tenant spent. The sums of models lack calls outside runs, and runs that were deleted.
+         * @example {
+         *       "days": [
+         *         {
+         *           "day": "2026-01-01",
+         *           "reserved_usd": 0,
+         *           "used_usd": 0.42
+         *         }
+         *       ],
+         *       "max_daily_spend_usd": 5,
+         *       "models": [
+         *         {
+         *           "call_count": 31,
+         *           "completion_tokens": 9000,
+         *           "cost_usd": 0.42,
+         *           "day": "2026-01-01",
+         *           "engine": "litellm",
+         *           "is_priced": true,
+         *           "model": "openai/gpt-5-mini",
+         *           "prompt_tokens": 88000
+         *         }
+         *       ],
+         *       "spent_today_usd": 0.42
+         *     }
+         */
+        SpendingOut: {
+            /**
+             * Days
+             * @description Each day including today, oldest first.
+             */
+            days: components["schemas"]["DaySpendingOut"][];
+            /**
+             * Max Daily Spend Usd
+             * @description Daily spending limit. null: none.
+             */
+            max_daily_spend_usd: number | null;
+            /**
+             * Models
+             * @description At most 50 models a day.
+             */
+            models: components["schemas"]["ModelSpendingOut"][];
+            /** Spent Today Usd */
+            spent_today_usd: number;
         };
         /**
          * StateView
@@ -5995,6 +7073,41 @@ export interface components {
          * @enum {string}
          */
         StopReason: "answered" | "nothing_found" | "saturated" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
+        /**
+         * StoredDataOut
+         * @description What the installation keeps.
+         * @example {
+         *       "database_bytes": 48000000,
+         *       "kinds": [
+         *         {
+         *           "kind": "runs",
+         *           "row_estimate": 12000,
+         *           "size_bytes": 21000000
+         *         }
+         *       ],
+         *       "retention": [
+         *         {
+         *           "kind": "checkpoints",
+         *           "value": 7,
+         *           "variable": "OFFING_KEEP_CHECKPOINTS_DAYS"
+         *         }
+         *       ]
+         *     }
+         */
+        StoredDataOut: {
+            /**
+             * Database Bytes
+             * @description Size of the database. null for other tenants than that of the machine.
+             */
+            database_bytes: number | null;
+            /**
+             * Kinds
+             * @description Largest first. Empty for other tenants than that of the machine.
+             */
+            kinds: components["schemas"]["KindSizeOut"][];
+            /** Retention */
+            retention: components["schemas"]["RetentionRuleOut"][];
+        };
         /**
          * Substitute
          * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
@@ -6554,6 +7667,11 @@ export interface components {
             reasoning_tokens: number;
         };
         /**
+         * ToolChangeKind
+         * @enum {string}
+         */
+        ToolChangeKind: "added" | "removed" | "changed";
+        /**
          * ToolPolicy
          * @description All rules of a run. Without rules nothing is allowed.
          */
@@ -6563,6 +7681,153 @@ export interface components {
              * @default []
              */
             rules: components["schemas"]["ToolRule"][];
+        };
+        /**
+         * ToolPolicyCheckIn
+         * @description A tool policy to check, and sample calls to decide.
+         */
+        ToolPolicyCheckIn: {
+            /**
+             * Calls
+             * @default []
+             */
+            calls: components["schemas"]["SampleCallIn"][];
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * @default {
+             *       "code": false,
+             *       "mcp": [],
+             *       "web": false
+             *     }
+             */
+            scope: components["schemas"]["ToolPolicyScopeIn"];
+            /**
+             * Text
+             * @description JSON text of the tool policy. null: the default policy.
+             */
+            text?: string | null;
+        };
+        /**
+         * ToolPolicyCheckOut
+         * @example {
+         *       "decisions": [
+         *         {
+         *           "after": {
+         *             "outcome": "allow",
+         *             "reason": "",
+         *             "replacement": null,
+         *             "replacement_outcome": null,
+         *             "replacement_reason": "",
+         *             "rule": "allow web_search #1"
+         *           },
+         *           "args": {
+         *             "query": "pool size"
+         *           },
+         *           "before": {
+         *             "outcome": "allow",
+         *             "reason": "",
+         *             "replacement": null,
+         *             "replacement_outcome": null,
+         *             "replacement_reason": "",
+         *             "rule": "allow web_search #1"
+         *           },
+         *           "tool": "web_search"
+         *         }
+         *       ],
+         *       "issues": [
+         *         {
+         *           "field": "rules.0.reason",
+         *           "problem": "It allows any text to be sent out",
+         *           "remedy": "Explain in `reason` why this is intended.",
+         *           "rule": "allow web_search #1"
+         *         }
+         *       ],
+         *       "policy": {
+         *         "rules": [
+         *           {
+         *             "allow_other_args": true,
+         *             "max_calls": 20,
+         *             "tool": "web_search"
+         *           }
+         *         ]
+         *       },
+         *       "tools": [
+         *         {
+         *           "arguments": {
+         *             "properties": {
+         *               "query": {
+         *                 "type": "string"
+         *               }
+         *             },
+         *             "type": "object"
+         *           },
+         *           "changes_something": false,
+         *           "description": "Search the web.",
+         *           "name": "web_search",
+         *           "sends_data_out": true
+         *         }
+         *       ]
+         *     }
+         */
+        ToolPolicyCheckOut: {
+            /** Decisions */
+            decisions: components["schemas"]["SampleDecisionOut"][];
+            /**
+             * Issues
+             * @description Empty: a run can be submitted with it.
+             */
+            issues: components["schemas"]["ToolPolicyIssueOut"][];
+            /**
+             * Policy
+             * @description The policy without default values. null: it cannot be read.
+             */
+            policy: {
+                [key: string]: unknown;
+            } | null;
+            /** Tools */
+            tools: components["schemas"]["PolicyToolOut"][];
+        };
+        /** ToolPolicyIssueOut */
+        ToolPolicyIssueOut: {
+            /**
+             * Field
+             * @description Path of the field, such as rules.2.when.0.arg, counted from 0.
+             */
+            field: string;
+            /** Problem */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /**
+             * Rule
+             * @description Name of the rule. Empty: the form of the text is wrong.
+             */
+            rule: string;
+        };
+        /**
+         * ToolPolicyScopeIn
+         * @description What the run may use.
+         */
+        ToolPolicyScopeIn: {
+            /**
+             * Code
+             * @default false
+             */
+            code: boolean;
+            /**
+             * Mcp
+             * @default []
+             */
+            mcp: string[];
+            /**
+             * Web
+             * @default false
+             */
+            web: boolean;
         };
         /**
          * ToolReviewDecisionType
@@ -7514,6 +8779,39 @@ export interface components {
              */
             rejected_count: number;
         };
+        /**
+         * WorkerOut
+         * @description A worker process.
+         */
+        WorkerOut: {
+            /**
+             * Name
+             * @description Its host, process id and a nonce.
+             */
+            name: string;
+            /**
+             * Runs
+             * @description Number of runs that it advances now.
+             */
+            runs: number;
+            /**
+             * Silent Seconds
+             * @description Seconds since it last reported that it is alive.
+             */
+            silent_seconds: number;
+            /**
+             * Slots
+             * @description Maximum number of runs that it advances at the same time.
+             */
+            slots: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Version */
+            version: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -7523,6 +8821,242 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_api_keys: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_api_key: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewApiKeyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many valid keys. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_api_key: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Id of the key: what is between the underscores. */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such key. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_engines: {
         parameters: {
             query?: never;
@@ -7921,6 +9455,817 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthOut"];
+                };
+            };
+        };
+    };
+    get_installation_health: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationHealthOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_mcp_setup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpSetupOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerAddIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pin_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpPinIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unpin_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description OFFING_MCP_CONFIG is not set. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_search_setup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchSetupOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_search_test: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the search engine. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SearchTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchTestOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_stored_data: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredDataOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -13510,6 +15855,77 @@ export interface operations {
             };
         };
     };
+    get_spending: {
+        parameters: {
+            query?: {
+                /** @description Number of days including today. */
+                days?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_tasks: {
         parameters: {
             query?: {
@@ -14005,6 +16421,406 @@ export interface operations {
                 };
             };
             /** @description There is no such thread. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tool_policies: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolPolicyCheckIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolPolicyCheckOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such tool policy. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedToolPolicyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many tool policies. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such tool policy. */
             404: {
                 headers: {
                     [name: string]: unknown;
