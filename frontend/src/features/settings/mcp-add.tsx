@@ -42,7 +42,12 @@ export function AddServer() {
       <form className={styles.form} onSubmit={submit}>
         <Field label={t`Name`} description={t`Lower-case letters and digits`}>
           {(control) => (
-            <Input {...control} value={form.name} placeholder="wiki" onChange={(e) => change({ name: e.target.value })} />
+            <Input
+              {...control}
+              value={form.name}
+              placeholder="wiki"
+              onChange={(e) => change({ name: e.target.value })}
+            />
           )}
         </Field>
         <Field

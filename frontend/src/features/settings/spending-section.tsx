@@ -134,7 +134,11 @@ function Models({ models }: { models: Spending["models"] }) {
           { header: t`Model`, cell: ({ name }) => <span className={styles.code}>{name}</span> },
           { header: t`Calls`, isNumber: true, cell: ({ calls }) => formatCompact(calls) },
           { header: t`Tokens read`, isNumber: true, cell: ({ promptTokens }) => formatCompact(promptTokens) },
-          { header: t`Tokens written`, isNumber: true, cell: ({ completionTokens }) => formatCompact(completionTokens) },
+          {
+            header: t`Tokens written`,
+            isNumber: true,
+            cell: ({ completionTokens }) => formatCompact(completionTokens),
+          },
           {
             header: t`Cost`,
             isNumber: true,

@@ -82,8 +82,7 @@ export const SPENDING_DAYS = 30;
 
 export const spendingQuery = queryOptions({
   queryKey: ["spending"],
-  queryFn: ({ signal }) =>
-    unwrap(api.GET("/api/v1/spending", { params: { query: { days: SPENDING_DAYS } }, signal })),
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/spending", { params: { query: { days: SPENDING_DAYS } }, signal })),
 });
 
 export const storedDataQuery = queryOptions({
