@@ -115,6 +115,7 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", f"/api/v1/policy-versions/{mine.policy}/canary", {"fraction": 0.5}),
         ("POST", f"/api/v1/policy-versions/{mine.policy}/rollback", None),
         ("GET", "/api/v1/providers/groq", None),
+        ("GET", "/api/v1/providers/groq/models", None),
         ("POST", "/api/v1/providers/groq/test", {"model": "openai/gpt-oss-20b", "max_cost_usd": 0}),
         ("DELETE", "/api/v1/providers/groq", None),
         ("DELETE", "/api/v1/presets/ours", None),

@@ -89,6 +89,7 @@ async def test_after_a_wrong_key_nothing_else_is_tried_and_the_key_is_not_repeat
         result = await probe(server)
     assert len(server.requests) == 1
     assert result.find("plain answer").detail.startswith("authentication_failed")
+    assert (result.find("plain answer").cause, result.find("streaming").cause) == ("authentication_failed", "")
     assert result.find("streaming").outcome == "not tested"
     assert result.usage == Usage()
     assert KEY not in repr(result)

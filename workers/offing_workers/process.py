@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
@@ -28,10 +30,11 @@ from offing.models.call_slots import install_call_slots
 from offing.process_name import get_process_name
 from offing.sdk import Graph
 from offing.services import child_runs
+from offing.services.health import WORKER_REPORT_SECONDS
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
-from offing.storage import runs
+from offing.storage import installation, runs
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.metric_queries import count_ended_runs
 from offing.storage.pool import Database
@@ -146,6 +149,7 @@ class WorkerProcess:
             self._run_distillation_jobs,
             self._listen_to_control,
             self._remove_expired,
+            self._report_alive,
             self._index_runs,
             self._count_runs,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
@@ -163,6 +167,8 @@ class WorkerProcess:
         await self._call_slots.close()
         await self._control_channel.close()
         await self._live_bus.close()
+        with suppress(Unavailable):
+            await installation.forget_worker(self._database, self._name)
         await self._database.__aexit__()
 
     async def _claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:
@@ -283,6 +289,13 @@ class WorkerProcess:
         while True:
             await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
             more = await remove_expired(self._database, self._settings)
+
+    async def _report_alive(self) -> None:
+        """Report periodically that this process is alive, for people who look at the installation."""
+        code_version, slots = version("offing"), self._settings.worker_concurrency
+        while True:
+            await installation.record_worker(self._database, self._name, code_version, slots, len(self._claimed_runs))
+            await asyncio.sleep(WORKER_REPORT_SECONDS * random.uniform(0.5, 1.0))
 
     async def _index_runs(self) -> None:
         """Index the words of new and changed runs periodically, so that searches find nearly all of them indexed."""

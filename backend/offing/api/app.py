@@ -10,9 +10,11 @@ from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
+    api_keys,
     evaluations,
     events,
     input_requests,
+    installation,
     library,
     platform,
     policy_versions,
@@ -26,6 +28,7 @@ from offing.api.routes import (
     shares,
     tasks,
     threads,
+    tool_policies,
     training_jobs,
 )
 from offing.api.routes import trajectories as trajectory_routes
@@ -84,6 +87,9 @@ def _install_routes(app: FastAPI) -> None:
         sessions,
         platform,
         providers,
+        installation,
+        api_keys,
+        tool_policies,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from offing.api.installation_examples import INSTALLATION_EXAMPLES
 from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
 
 RUN_ID = "01980000-0000-7000-8000-00000000000a"
@@ -404,6 +405,7 @@ EXAMPLES: dict[str, Example] = {
         "path": "/shared/ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
     },
     "SharedReportOut": SHARED_REPORT_EXAMPLE,
+    **INSTALLATION_EXAMPLES,
     "RunIn": {
         "question": QUESTION,
         "graph": "agentflow",
@@ -521,7 +523,7 @@ EXAMPLES: dict[str, Example] = {
     "RatingOut": RATING_EXAMPLE,
     "TenantOut": {"name": "local", "training_opt_in": False, "max_daily_spend_usd": 5, "spent_today_usd": 0.12},
     "TenantIn": {"training_opt_in": True},
-    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u"},
+    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u", "is_operator": False},
     "HealthOut": {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}},
     "Problem": {
         "type": "urn:offing:problem:invalid_input",

@@ -41,7 +41,7 @@ from offing.api.schemas import (
 )
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts, list_marks
-from offing.core.model import hide_options
+from offing.core.model import EngineConfig, describe_engine, hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_sources import (
     ReportSource,
@@ -296,13 +296,15 @@ def serialize_passage(passage: PassageInContext) -> PassageOut:
     )
 
 
-def serialize_tenant(tenant: TenantRow) -> TenantOut:
+def serialize_tenant(tenant: TenantRow, default_engine: EngineConfig) -> TenantOut:
     cap = tenant.max_daily_spend_usd
     return TenantOut(
         name=tenant.name,
         training_opt_in=tenant.training_opt_in,
         max_daily_spend_usd=None if cap is None else float(cap),
         spent_today_usd=float(tenant.spent_today_usd),
+        default_preset=tenant.default_preset,
+        default_engine=describe_engine(default_engine),
     )
 
 

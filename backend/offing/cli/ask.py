@@ -36,7 +36,7 @@ from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services.follow_ups import FollowUpRequest, keep_engines
 from offing.services.ingestion import ingest_folder
-from offing.services.presets import get_preset
+from offing.services.presets import find_default_preset, get_preset
 from offing.services.providers import list_stored
 from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
 from offing.services.vector_filling import wait_until_filled
@@ -61,7 +61,7 @@ def run_ask(options: AskOptions) -> int:
     if not options.follow_up:  # before the servers start
         graph = get_graph(settings, options.graph or DEFAULT_GRAPH)
         engines = resolve_engine_configs(options.engines, graph)
-        if not options.preset:
+        if options.engines and not options.preset:  # otherwise the default preset may name engines
             check_roles_answered(graph, engines)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
         return asyncio.run(_ask(options, servers, settings, progress, style))
@@ -181,7 +181,7 @@ async def _ask(
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         followed = await _find_followed_run(database, options)
         graph = get_graph(settings, options.graph or (followed.graph if followed else DEFAULT_GRAPH))
-        preset = await get_preset(database, LOCAL_TENANT, options.preset) if options.preset else None
+        preset = await _choose_preset(database, options)
         named = _choose_named_engines(options.engines, graph, preset)
         engines = _find_settings_engines(graph) | (keep_engines(graph, followed.engines) if followed else {}) | named
         check_roles_answered(graph, engines)
@@ -218,6 +218,15 @@ async def _ask(
         result = await render_run(database, run.id)
     print_result(result, options.as_json)
     return 0 if run.status is RunStatus.DONE else 1
+
+
+async def _choose_preset(database: Database, options: AskOptions) -> Preset | None:
+    """Return the preset that the options name, or the default one of a new question without engines."""
+    if options.preset:
+        return await get_preset(database, LOCAL_TENANT, options.preset)
+    if options.engines or options.follow_up:
+        return None
+    return await find_default_preset(database, LOCAL_TENANT)
 
 
 async def _find_followed_run(database: Database, options: AskOptions) -> RunRow | None:

@@ -110,17 +110,19 @@ def status() -> int:
 
 
 @app.command
-def login(*, url: str | None = None) -> int:
+def login(*, url: str | None = None, operator: Flag = False) -> int:
     """Print a one-time link that signs a browser in.
 
     Parameters
     ----------
     url
         URL of the web UI, such as `https://offing.example`. Default: the web UI of `offing up`.
+    operator
+        For 12 hours, the session may also change the installation, such as adding MCP servers.
     """
     from offing.cli import stack
 
-    return stack.login(url)
+    return stack.login(url, is_operator=operator)
 
 
 @app.command

@@ -43,7 +43,7 @@ class AskOptions:
     """`role=engine`, such as `planner=litellm:openai/gpt-5-mini`, or `all=…` for every role."""
     preset: str = ""
     """A preset, as in `offing preset list`: its engines for roles that --engine does not name, and its limits unless
-    options name others."""
+    options name others. Default: that of `offing preset default`, unless --engine or --follow-up is used."""
     depth: Literal["quick", "standard", "deep"] | None = None
     """How the run uses its turns, and their maximum number: quick 4, standard 12, deep 40. A deep run covers all
     parts of the question first, then what is contested or missing, until it finds nothing new. Default: the depth of

@@ -4,6 +4,7 @@ import asyncio
 import getpass
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from offing import environment
 from offing.cli.options import Flag, Json
 from offing.cli.show import run_with_database
 from offing.cli.terminal import print_json, strip_control
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, Unavailable
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 
-app = App(name="provider", help="Model providers and their keys: add, limit, list, test, remove, discover.")
+app = App(name="provider", help="Model providers and their keys: add, limit, list, models, test, remove, discover.")
 
 MAX_PIPED_CHARS = 4_096
 
@@ -101,6 +102,38 @@ def list_providers(*, json: Json = False) -> int:
         key = f"set {row.key_set_at:%Y-%m-%d}" if row.key_set_at else "none"
         calls = f"at most {row.max_concurrent_calls}" if row.max_concurrent_calls else "no limit"
         table.add_row(row.name, row.litellm_provider, row.api_base or "its own", calls, key, tested)
+    Console(soft_wrap=True).print(table)
+    return 0
+
+
+@app.command(name="models")
+def list_models(name: str, search: str = "", *, json: Json = False) -> int:
+    """List the models of a stored provider, with prices and context windows where litellm knows them.
+
+    Parameters
+    ----------
+    name
+        A stored provider.
+    search
+        Words that the names contain.
+    json
+        Print only JSON on standard output.
+    """
+    from offing.models.provider_models import search_models
+    from offing.services.provider_models import list_provider_models
+
+    listed = run_with_database(lambda database: list_provider_models(database, LOCAL_TENANT, name, _environment()))
+    if listed.problem:
+        raise Unavailable(f"The models of {name} cannot be listed. {strip_control(listed.problem)}")
+    models = search_models(listed.models, search)
+    if json:
+        return print_json([asdict(model) for model in models])
+    table = Table("model", "context", "USD per million prompt tokens", "answer tokens", box=None)
+    for model in models:
+        prices = (model.input_usd_per_million, model.output_usd_per_million)
+        shown = ["unknown" if price is None else f"{price:g}" for price in prices]
+        context = f"{model.context_tokens:,}" if model.context_tokens else "unknown"
+        table.add_row(escape(strip_control(f"{name}/{model.name}")), context, *shown)
     Console(soft_wrap=True).print(table)
     return 0
 

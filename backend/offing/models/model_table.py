@@ -81,10 +81,10 @@ def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
 @cache
 def _limits_by_model() -> Mapping[tuple[str, str], ModelLimits]:
     """Return the limits by provider and name. Most names contain the provider, but not all."""
-    return {(_provider_of_row(row), model): _read_limits(row) for model, row in read_model_rows()}
+    return {(provider_of_row(row), model): _read_limits(row) for model, row in read_model_rows()}
 
 
-def _provider_of_row(row: Mapping[str, Any]) -> str:
+def provider_of_row(row: Mapping[str, Any]) -> str:
     """Return the provider as model names begin with it: `bedrock` for litellm's `bedrock_converse`."""
     listed = str(row.get("litellm_provider", ""))
     family = next((name for name in ("vertex_ai", "bedrock", "cohere") if listed.startswith(name)), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from offing.core.model import EngineConfig, EngineFailure, Message, Usage
+from offing.core.model import EngineConfig, EngineFailure, FailureKind, Message, Usage
 from offing.core.step import shorten_line
 from offing.models.credentials import EngineEndpoint
 from offing.models.engine import UsageMeter
@@ -72,6 +72,8 @@ class Capability:
     name: str
     outcome: Outcome
     detail: str = ""
+    cause: str = ""
+    """The kind of failure of the call, such as `authentication_failed`. Empty if the call did not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,11 @@ class _Probe:
             async with asyncio.timeout(request.timeout_seconds):
                 outcome = await _collect(request)
         except TimeoutError:
-            return Capability(name, "fails", f"No complete response within {request.timeout_seconds:g} s."), Usage()
+            problem = f"No complete response within {request.timeout_seconds:g} s."
+            return Capability(name, "fails", problem, FailureKind.TIMEOUT), Usage()
         if isinstance(outcome, AttemptFailure):
-            return Capability(name, "fails", shorten_line(redact(f"{outcome.kind}: {outcome.message}"), 300)), Usage()
+            problem = shorten_line(redact(f"{outcome.kind}: {outcome.message}"), 300)
+            return Capability(name, "fails", problem, outcome.kind), Usage()
         response, chunk_count = outcome
         usage = await self._read_usage(request, response)
         seconds = time.monotonic() - started

@@ -33,7 +33,7 @@ SERVER_PROVIDERS = frozenset({"ollama", "ollama_chat", "hosted_vllm", "lm_studio
 """Providers that are a server of one's own, whose key is optional."""
 STORABLE_PROVIDERS = frozenset(KEY_VARIABLES) | SERVER_PROVIDERS | {"litellm_proxy"}
 """Providers of litellm whose only credential is one key. Others need more than a key: they stay in the environment."""
-_PROVIDERS_WITHOUT_ADDRESS = frozenset({"litellm_proxy"})
+PROVIDERS_WITHOUT_ADDRESS = frozenset({"litellm_proxy"})
 """Providers that have no address of their own."""
 
 MIN_KEY_CHARS, MAX_KEY_CHARS = 8, 2_000
@@ -98,7 +98,7 @@ def find_address_problem(provider: StoredProvider, env: Mapping[str, str]) -> tu
     """Return why a provider's address may not be called, and the remedy. `None` means that it may be called."""
     kind, address = provider.litellm_provider, _get_address(provider)
     if not address:
-        if kind in _PROVIDERS_WITHOUT_ADDRESS:
+        if kind in PROVIDERS_WITHOUT_ADDRESS:
             return f"{kind} has no address of its own", "Set the address of your server."
         if variable := find_base_variable(kind, env):
             problem = f"{variable} gives {kind} another address, and a stored key is sent only where its owner said"

@@ -16,7 +16,7 @@ from offing.models.preset_table import BUDGETS, LOCAL, Preset, build_presets
 from offing.models.stored_provider import SERVER_PROVIDERS
 from offing.services.engine_configs import check_engines
 from offing.services.providers import list_stored
-from offing.storage import presets, providers
+from offing.storage import presets, providers, tenants
 from offing.storage.pool import Database
 from offing.storage.providers import ProviderRow
 
@@ -58,6 +58,25 @@ async def get_preset(
     raise InvalidInput("preset", f"there is no preset {name[:80]!r}", f"Use one of: {known}.")
 
 
+async def find_default_preset(
+    database: Database, tenant_id: UUID, env: Mapping[str, str] = environment.VARIABLES
+) -> Preset | None:
+    """Return the preset of new questions that name neither a preset nor an engine. `None` means that there is none.
+
+    Raises InvalidInput if the preset that was chosen is not available any more.
+    """
+    async with database.transaction(tenant_id) as connection:
+        name = (await tenants.get_tenant(connection, tenant_id)).default_preset
+    if name is None:
+        return None
+    try:
+        return await get_preset(database, tenant_id, name, env)
+    except InvalidInput as error:
+        problem = f"the default preset {name!r} cannot be used: {error.problem}"
+        remedy = f"{error.remedy} Or choose another default preset in Settings, or with `offing preset default NAME`."
+        raise InvalidInput("preset", problem, remedy) from error
+
+
 async def put_preset(database: Database, tenant_id: UUID, preset: Preset) -> Preset:
     """Create or replace a preset. Raises InvalidInput that names the field."""
     _check_preset(preset)
@@ -68,9 +87,15 @@ async def put_preset(database: Database, tenant_id: UUID, preset: Preset) -> Pre
 
 
 async def delete_preset(database: Database, tenant_id: UUID, name: str) -> None:
-    """Delete a tenant's own preset. Raises NotFound."""
+    """Delete a tenant's own preset. Raises NotFound.
+
+    If it was the default one, there is none any more, unless a built-in one of the same name takes its place.
+    """
     async with database.transaction(tenant_id) as connection:
         await presets.delete_preset(connection, name)
+        tenant = await tenants.get_tenant(connection, tenant_id)
+        if tenant.default_preset == name and name not in BUDGETS:
+            await tenants.set_default_preset(connection, tenant_id, None)
 
 
 def _check_preset(preset: Preset) -> None:

@@ -158,7 +158,7 @@ def _grant_privileges(connection: psycopg.Connection, role: str) -> None:
         "grant execute on all functions in schema app to {}",
         "grant select on public.offing_migration to {}",
         "revoke insert, update, delete on app.tenant from {}",
-        "grant update (max_daily_spend_usd, training_opt_in) on app.tenant to {}",
+        "grant update (max_daily_spend_usd, training_opt_in, default_preset) on app.tenant to {}",
         "revoke update, delete on app.step from {}",
         "grant update (payload, title, detail) on app.step to {}",
     ):

@@ -7,7 +7,7 @@ from uuid import UUID
 from offing.storage.pool import Connection
 
 GET_TENANT = """
-    select name, training_opt_in, max_daily_spend_usd,
+    select name, training_opt_in, max_daily_spend_usd, default_preset,
            coalesce((select used_usd from daily_spend where tenant_id = tenant.id and day = current_date), 0)
       from tenant where id = %s
 """
@@ -16,6 +16,8 @@ SET_TRAINING_OPT_IN = "update tenant set training_opt_in = %s where id = %s"
 
 SET_MAX_DAILY_SPEND = "update tenant set max_daily_spend_usd = %s where id = %s"
 
+SET_DEFAULT_PRESET = "update tenant set default_preset = %s where id = %s"
+
 
 @dataclass(frozen=True, slots=True)
 class TenantRow:
@@ -23,6 +25,8 @@ class TenantRow:
     training_opt_in: bool
     max_daily_spend_usd: Decimal | None
     """Set the daily spending limit. `None` means no limit."""
+    default_preset: str | None
+    """Preset of new questions that name neither a preset nor an engine. `None` means none."""
     spent_today_usd: Decimal
 
 
@@ -39,3 +43,8 @@ async def set_training_opt_in(connection: Connection, tenant_id: UUID, opt_in: b
 async def set_max_daily_spend(connection: Connection, tenant_id: UUID, max_daily_spend_usd: Decimal | None) -> None:
     """Set the daily spending limit. `None` means no limit."""
     await connection.execute(SET_MAX_DAILY_SPEND, (max_daily_spend_usd, tenant_id))
+
+
+async def set_default_preset(connection: Connection, tenant_id: UUID, name: str | None) -> None:
+    """Set the preset of new questions. `None` means none."""
+    await connection.execute(SET_DEFAULT_PRESET, (name, tenant_id))

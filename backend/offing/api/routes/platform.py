@@ -66,7 +66,7 @@ async def list_mcp_servers(caller: CurrentCaller, deps: Deps) -> list[McpServerO
 @router.get("/tenant", tags=["platform"])
 async def get_tenant(caller: CurrentCaller, deps: Deps) -> TenantOut:
     """Get your tenant's settings and what was spent today (UTC)."""
-    return serializers.serialize_tenant(await tenants.get_tenant(deps.database, caller.tenant_id))
+    return serializers.serialize_tenant(await tenants.get_tenant(deps.database, caller.tenant_id), deps.default_engine)
 
 
 @router.patch("/tenant", tags=["platform"], responses=BODY_TOO_LARGE)
@@ -79,8 +79,9 @@ async def update_tenant(caller: CurrentCaller, deps: Deps, body: TenantIn) -> Te
         caller.tenant_id,
         training_opt_in=body.training_opt_in if "training_opt_in" in sent else tenants.UNSET,
         max_daily_spend_usd=cap if "max_daily_spend_usd" in sent else tenants.UNSET,
+        default_preset=body.default_preset if "default_preset" in sent else tenants.UNSET,
     )
-    return serializers.serialize_tenant(changed)
+    return serializers.serialize_tenant(changed, deps.default_engine)
 
 
 @router.get(

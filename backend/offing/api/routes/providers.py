@@ -3,8 +3,9 @@
 from decimal import Decimal
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 
+from offing import environment
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import BODY_TOO_LARGE, describe_problems
@@ -12,21 +13,28 @@ from offing.api.schemas.providers import (
     PresetIn,
     PresetOut,
     ProviderIn,
+    ProviderKindOut,
+    ProviderModelListOut,
     ProviderOut,
     ProviderTestIn,
     ProviderTestOut,
     build_preset,
+    serialize_models,
     serialize_preset,
     serialize_provider,
+    serialize_provider_kind,
 )
 from offing.api.strict_route import StrictRoute
-from offing.services import presets, provider_trial, providers
+from offing.models import provider_kinds
+from offing.services import presets, provider_models, provider_trial, providers
 from offing.services.providers import ProviderRequest
 
 router = APIRouter(tags=["providers"], route_class=StrictRoute)
 
 Name = Annotated[str, Path(max_length=64, description="Name of the provider.")]
 PresetName = Annotated[str, Path(max_length=64, description="Name of the preset.")]
+
+Search = Annotated[str, Query(max_length=200, description="Words that the names of the models contain.")]
 
 PROVIDER_NOT_FOUND = describe_problems(_404="There is no such provider.")
 KEY_FILE_CONFLICT = describe_problems(_409="The key file of this installation cannot be used.")
@@ -68,6 +76,18 @@ async def run_provider_test(caller: CurrentCaller, deps: Deps, name: Name, body:
     cap = Decimal(str(body.max_cost_usd))
     result = await provider_trial.run_provider_test(deps.database, caller.tenant_id, name, body.model, cap)
     return ProviderTestOut.model_validate(result)
+
+
+@router.get("/providers/{name}/models", responses=PROVIDER_NOT_FOUND | KEY_FILE_CONFLICT)
+async def list_provider_models(caller: CurrentCaller, deps: Deps, name: Name, q: Search = "") -> ProviderModelListOut:
+    """List the models of a provider, with what litellm knows about each. A server of your own is asked for them."""
+    return serialize_models(await provider_models.list_provider_models(deps.database, caller.tenant_id, name), q)
+
+
+@router.get("/provider-kinds")
+async def list_provider_kinds(caller: CurrentCaller) -> list[ProviderKindOut]:
+    """List the providers that can be stored, and what each of them needs."""
+    return [serialize_provider_kind(kind) for kind in provider_kinds.list_provider_kinds(environment.VARIABLES)]
 
 
 @router.get("/presets")

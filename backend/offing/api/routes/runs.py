@@ -75,7 +75,7 @@ async def create_run(
     caller: CurrentCaller, deps: Deps, body: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
     """Submit a question. The response is sent as soon as the run is stored; follow the run with its events."""
-    preset = await presets.get_preset(deps.database, caller.tenant_id, body.preset) if body.preset else None
+    preset = await _choose_preset(deps, caller.tenant_id, body)
     request = _build_request(deps, body, idempotency_key, preset)
     submitted = await runs.submit_run(
         deps.database,
@@ -264,6 +264,15 @@ async def _load_detail(deps: AppDependencies, caller: Caller, run_id: UUID) -> R
     return serializers.serialize_run_detail(
         await run_summaries.get_run_detail(deps.database, deps.bus, caller.tenant_id, run_id, lease)
     )
+
+
+async def _choose_preset(deps: AppDependencies, tenant_id: UUID, body: RunIn) -> Preset | None:
+    """Return the preset of a request: the one that it names, or the default one of a new question without engines."""
+    if body.preset:
+        return await presets.get_preset(deps.database, tenant_id, body.preset)
+    if body.engines or body.thread_id is not None or body.follow_up is not None:
+        return None
+    return await presets.find_default_preset(deps.database, tenant_id)
 
 
 def _build_budget(limits: BudgetIn) -> Budget:

@@ -139,7 +139,8 @@ class RunIn(ApiModel):
     preset: str | None = Field(
         default=None,
         max_length=64,
-        description="A preset, such as fast, for the roles and the limits that the request does not name. null: none.",
+        description="A preset, such as fast, for the roles and the limits that the request does not name. null: the "
+        "tenant's default preset if the request names no engine and is no follow-up, otherwise none.",
     )
     scope: ScopeIn = ScopeIn()
     deadline: Deadline | None = Field(
@@ -692,6 +693,12 @@ class TenantOut(ApiModel):
     training_opt_in: bool
     max_daily_spend_usd: float | None
     spent_today_usd: float
+    default_preset: str | None = Field(
+        description="Preset of new questions that name neither a preset nor an engine. null: none."
+    )
+    default_engine: str = Field(
+        description="The installation's engine for roles that no preset or request names, such as extractive."
+    )
 
 
 class TenantIn(ApiModel):
@@ -699,11 +706,21 @@ class TenantIn(ApiModel):
 
     training_opt_in: bool = False
     max_daily_spend_usd: float | None = Field(default=None, ge=0, le=100_000, description="null: no limit.")
+    default_preset: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description="Preset of new questions that name neither a preset nor an engine. null: none.",
+    )
 
 
 class SessionOut(ApiModel):
     tenant: str
     csrf_token: str | None = Field(description="Value of the X-CSRF-Token header for writes. null for API keys.")
+    is_operator: bool = Field(
+        default=False,
+        description="Whether it may change the installation. `offing login --operator` opens such a session.",
+    )
 
 
 class EngineOut(ApiModel):

@@ -1,5 +1,6 @@
 """API schemas of providers and presets, and their serializers. No response contains a key."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ from offing.core.model import EngineConfig
 from offing.core.run import Depth
 from offing.models.call_limits import MAX_CONCURRENT_CALLS
 from offing.models.preset_table import Preset
+from offing.models.provider_kinds import ProviderKind
+from offing.models.provider_models import MAX_LISTED_MODELS, ModelList, search_models
 from offing.services.presets import MAX_PRESET_ROLES
 from offing.storage.providers import ProviderRow
 
@@ -42,6 +45,46 @@ class CapabilityOut(ApiModel):
     name: str
     outcome: Literal["works", "fails", "unknown", "not tested"]
     detail: str
+    cause: str = Field(
+        default="", description="Kind of failure of the call, such as authentication_failed. Empty: it did not fail."
+    )
+
+
+class ProviderKindOut(ApiModel):
+    """A provider that can be stored, and what it needs."""
+
+    name: str = Field(description="litellm's name of the provider.")
+    title: str
+    key_page: str = Field(description="Page on which its users create keys. Empty: none.")
+    suggested_models: list[str] = Field(description="Models of the built-in presets, the small one first.")
+    is_server: bool = Field(description="It is a server of your own, whose key is optional.")
+    needs_address: bool = Field(description="It has no address of its own.")
+    default_address: str = Field(description="Address of a server of your own, unless one is stored. Empty: its own.")
+    environment_key: bool = Field(description="The environment has a key, so none has to be stored.")
+
+
+class ProviderModelOut(ApiModel):
+    """A model of a provider, with what is known about it. null: unknown."""
+
+    name: str = Field(description="Its name at the provider.")
+    context_tokens: int | None = Field(description="Maximum tokens of a prompt.")
+    input_usd_per_million: float | None = Field(description="Price of one million prompt tokens in USD.")
+    output_usd_per_million: float | None = Field(description="Price of one million completion tokens in USD.")
+    calls_tools: bool | None
+    follows_schema: bool | None = Field(description="It answers with JSON of a given schema.")
+    reads_images: bool | None
+    reasons: bool | None = Field(description="It can think before it answers.")
+
+
+class ProviderModelListOut(ApiModel):
+    """The models of a provider by name, at most 500."""
+
+    items: list[ProviderModelOut]
+    total: int = Field(description="Number of models that match, which may exceed the number of items.")
+    source: Literal["server", "table"] = Field(
+        description="server: the provider's own list. table: litellm's list, which may differ from your account's."
+    )
+    problem: str = Field(description="Why the provider's server did not list its models. Empty: none.")
 
 
 class ProviderTestOut(ApiModel):
@@ -116,6 +159,18 @@ def serialize_provider(row: ProviderRow) -> ProviderOut:
         created_at=row.created_at,
         updated_at=row.updated_at,
         last_test=ProviderTestOut.model_validate(row.last_test) if row.last_test else None,
+    )
+
+
+def serialize_provider_kind(kind: ProviderKind) -> ProviderKindOut:
+    return ProviderKindOut.model_validate({**asdict(kind), "suggested_models": list(kind.suggested_models)})
+
+
+def serialize_models(listed: ModelList, search: str) -> ProviderModelListOut:
+    found = search_models(listed.models, search)
+    items = [ProviderModelOut.model_validate(asdict(model)) for model in found[:MAX_LISTED_MODELS]]
+    return ProviderModelListOut.model_validate(
+        {"items": items, "total": len(found), "source": listed.source, "problem": listed.problem}
     )
 
 
