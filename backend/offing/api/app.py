@@ -10,6 +10,7 @@ from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
+    collections,
     evaluations,
     events,
     input_requests,
@@ -23,6 +24,7 @@ from offing.api.routes import (
     run_files,
     runs,
     sessions,
+    tags,
     tasks,
     threads,
     training_jobs,
@@ -72,12 +74,14 @@ def _install_routes(app: FastAPI) -> None:
     training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
     for part in (
         runs,
+        tags,
         run_files,
         input_requests,
         events,
         reports,
         threads,
         library,
+        collections,
         *training,
         sessions,
         platform,

@@ -183,6 +183,11 @@ class RunMatchOut(ApiModel):
 
     location: MatchLocation
     excerpt: str = Field(description="The text around the first match, as one line.")
+    marks: list[tuple[int, int]] = Field(
+        default=[],
+        description="Where the searched words stand in the excerpt: the first code point of each, and the one after "
+        "its last.",
+    )
 
 
 class RunOut(ApiModel):
@@ -566,11 +571,6 @@ class SourceOut(ApiModel):
 class SourcePage(Page):
     items: list[SourceOut]
     total: int
-
-
-class CollectionOut(ApiModel):
-    name: str = Field(description="Empty: single files.")
-    count: int
 
 
 class UploadedFileOut(ApiModel):

@@ -167,6 +167,35 @@ export interface paths {
         get: operations["list_collections"];
         put?: never;
         post?: never;
+        /**
+         * Delete Collection
+         * @description Delete a collection. `erase` erases at most 20 documents per request: repeat it until `remaining` is 0.
+         *
+         *     Ended runs that were limited to the collection keep its name in their scopes, so their follow-ups do not search
+         *     other documents instead.
+         */
+        delete: operations["delete_collection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/collections/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rename Collection
+         * @description Rename a collection. The scopes of ended runs follow, so that their follow-ups find its documents.
+         *
+         *     A folder of the server keeps its name, which is its path.
+         */
+        post: operations["rename_collection"];
         delete?: never;
         options?: never;
         head?: never;
@@ -207,6 +236,26 @@ export interface paths {
         get: operations["search_library"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/sources/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Sources
+         * @description Move documents to a collection, all or none. They stay the same documents, so citations stay valid.
+         */
+        post: operations["move_sources"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1265,6 +1314,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tags
+         * @description List the tags that runs have, in the order of their characters.
+         */
+        get: operations["list_tags"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks": {
         parameters: {
             query?: never;
@@ -1974,20 +2043,87 @@ export interface components {
             unverified: number;
         };
         /**
+         * CollectionDeletionOut
+         * @description What a deletion has done so far.
+         * @example {
+         *       "erased": {
+         *         "passages": 9,
+         *         "snapshots": 1,
+         *         "sources": 1,
+         *         "steps": 3
+         *       },
+         *       "kept": 50,
+         *       "remaining": 0
+         *     }
+         */
+        CollectionDeletionOut: {
+            erased: components["schemas"]["ErasureOut"];
+            /**
+             * Kept
+             * @description Number of documents that are single files now.
+             */
+            kept: number;
+            /**
+             * Remaining
+             * @description Number of documents that are still to be erased. Send the request again until it is 0.
+             */
+            remaining: number;
+        };
+        /**
          * CollectionOut
          * @example {
+         *       "active_runs": 0,
          *       "count": 50,
-         *       "name": "undici"
+         *       "latest_added_at": "2026-11-21T09:00:00Z",
+         *       "name": "undici",
+         *       "removed_count": 0
          *     }
          */
         CollectionOut: {
-            /** Count */
+            /**
+             * Active Runs
+             * @description Number of runs that have not ended and are limited to it. Until they end, it is not renamed or deleted.
+             * @default 0
+             */
+            active_runs: number;
+            /**
+             * Count
+             * @description Number of its documents that can be searched.
+             */
             count: number;
+            /**
+             * Latest Added At
+             * @description When a document was added to it last.
+             */
+            latest_added_at?: string | null;
             /**
              * Name
              * @description Empty: single files.
              */
             name: string;
+            /**
+             * Removed Count
+             * @description Number of its documents that were missing when their folder was read again.
+             * @default 0
+             */
+            removed_count: number;
+        };
+        /**
+         * CollectionRenameIn
+         * @description Another name for a collection.
+         * @example {
+         *       "name": "undici",
+         *       "new_name": "undici 7"
+         *     }
+         */
+        CollectionRenameIn: {
+            /** Name */
+            name: string;
+            /**
+             * New Name
+             * @description At most 200 characters, without slashes.
+             */
+            new_name: string;
         };
         /**
          * Condition
@@ -5064,7 +5200,13 @@ export interface components {
          * @description Where a run matches a search best: the text with the most of the searched words.
          * @example {
          *       "excerpt": "How does undici reuse connections?",
-         *       "location": "question"
+         *       "location": "question",
+         *       "marks": [
+         *         [
+         *           11,
+         *           14
+         *         ]
+         *       ]
          *     }
          */
         RunMatchOut: {
@@ -5074,6 +5216,15 @@ export interface components {
              */
             excerpt: string;
             location: components["schemas"]["MatchLocation"];
+            /**
+             * Marks
+             * @description Where the searched words stand in the excerpt: the first code point of each, and the one after its last.
+             * @default []
+             */
+            marks: [
+                number,
+                number
+            ][];
         };
         /**
          * RunOut
@@ -5277,7 +5428,13 @@ export interface components {
          *           "last_seq": 9,
          *           "match": {
          *             "excerpt": "How does undici reuse connections?",
-         *             "location": "question"
+         *             "location": "question",
+         *             "marks": [
+         *               [
+         *                 11,
+         *                 14
+         *               ]
+         *             ]
          *           },
          *           "pending_input_requests": 0,
          *           "pinned_at": null,
@@ -5612,6 +5769,38 @@ export interface components {
             tenant: string;
         };
         /**
+         * SourceMoveIn
+         * @description Documents and where they go.
+         * @example {
+         *       "collection": "undici",
+         *       "source_ids": [
+         *         "01980000-0000-7000-8000-00000000000c"
+         *       ]
+         *     }
+         */
+        SourceMoveIn: {
+            /**
+             * Collection
+             * @description A collection that exists or a new one. Empty: single files.
+             */
+            collection: string;
+            /** Source Ids */
+            source_ids: string[];
+        };
+        /**
+         * SourceMoveOut
+         * @example {
+         *       "moved": 1
+         *     }
+         */
+        SourceMoveOut: {
+            /**
+             * Moved
+             * @description Number of documents that were in another collection before.
+             */
+            moved: number;
+        };
+        /**
          * SourceOut
          * @example {
          *       "added_at": "2026-11-21T09:00:00Z",
@@ -5854,6 +6043,25 @@ export interface components {
             args: components["schemas"]["ArgumentSource"][];
             /** Tool */
             tool: string;
+        };
+        /**
+         * TagPage
+         * @description Tags that runs have.
+         * @example {
+         *       "items": [
+         *         "networking"
+         *       ],
+         *       "next": null
+         *     }
+         */
+        TagPage: {
+            /** Items */
+            items: string[];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
         };
         /**
          * TaskCriterion
@@ -7995,6 +8203,195 @@ export interface operations {
             };
         };
     };
+    delete_collection: {
+        parameters: {
+            query: {
+                name: string;
+                /** @description keep: they become single files. erase: they are deleted as single sources are. */
+                documents: "keep" | "erase";
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionDeletionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such collection. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run that has not ended is limited to it or has read one of its documents; a stored task is limited to it; or a single file has the name of one of its documents. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rename_collection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CollectionRenameIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such collection. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another collection has the name, or a run that has not ended or a stored task is limited to this one. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_passage: {
         parameters: {
             query: {
@@ -8117,6 +8514,105 @@ export interface operations {
             };
             /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    move_sources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceMoveIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceMoveOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such source or text. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run that has not ended is limited to a collection that would change, or two documents would have the same name. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10747,6 +11243,8 @@ export interface operations {
                 created_from?: string | null;
                 /** @description End of the time of creation, exclusive. */
                 created_before?: string | null;
+                /** @description Only runs with a report that cites this source. */
+                cites?: string | null;
                 /** @description Words that all occur in the question, the given title or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
@@ -13134,6 +13632,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tags: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagPage"];
+                };
             };
             /** @description There is no valid key or session. */
             401: {
