@@ -104,7 +104,7 @@ COLLECTION_EXAMPLE: Example = {
 
 ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3}
 
-MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [[11, 14]]}
+MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 

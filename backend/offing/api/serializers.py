@@ -17,6 +17,7 @@ from offing.api.schemas import (
     JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
+    MarkOut,
     PassageOut,
     RatingOut,
     ReportOut,
@@ -123,7 +124,8 @@ def serialize_run_list(listed: RunList) -> RunPage:
 
 
 def _serialize_match(match: RunMatch) -> RunMatchOut:
-    return RunMatchOut(location=match.location, excerpt=match.excerpt, marks=list(match.marks))
+    marks = [MarkOut(start=start, end=end) for start, end in match.marks]
+    return RunMatchOut(location=match.location, excerpt=match.excerpt, marks=marks)
 
 
 def serialize_deletion(result: DeletionResult) -> RunDeletionOut:

@@ -132,8 +132,8 @@ def _locate_in_word(query: WordQuery, word: str) -> Iterator[tuple[int, int]]:
         if not is_unspaced(term):
             yield 0, len(word)
             return
-        for found in re.finditer(re.escape(term), word):
-            yield found.span()
+        for match in re.finditer(re.escape(term), word):
+            yield match.span()
 
 
 def _join_spans(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -178,16 +178,19 @@ class TokenDetailsOut(ApiModel):
     )
 
 
+class MarkOut(ApiModel):
+    """A part of a text that is marked."""
+
+    start: int = Field(description="First code point.")
+    end: int = Field(description="Code point after the last one.")
+
+
 class RunMatchOut(ApiModel):
     """Where a run matches a search best: the text with the most of the searched words."""
 
     location: MatchLocation
     excerpt: str = Field(description="The text around the first match, as one line.")
-    marks: list[tuple[int, int]] = Field(
-        default=[],
-        description="Where the searched words stand in the excerpt: the first code point of each, and the one after "
-        "its last.",
-    )
+    marks: list[MarkOut] = Field(default=[], description="The searched words in the excerpt, in order.")
 
 
 class RunOut(ApiModel):

@@ -3246,6 +3246,22 @@ export interface components {
             worker_heartbeat_at?: string | null;
         };
         /**
+         * MarkOut
+         * @description A part of a text that is marked.
+         */
+        MarkOut: {
+            /**
+             * End
+             * @description Code point after the last one.
+             */
+            end: number;
+            /**
+             * Start
+             * @description First code point.
+             */
+            start: number;
+        };
+        /**
          * MatchLocation
          * @enum {string}
          */
@@ -5202,10 +5218,10 @@ export interface components {
          *       "excerpt": "How does undici reuse connections?",
          *       "location": "question",
          *       "marks": [
-         *         [
-         *           11,
-         *           14
-         *         ]
+         *         {
+         *           "end": 15,
+         *           "start": 9
+         *         }
          *       ]
          *     }
          */
@@ -5218,13 +5234,10 @@ export interface components {
             location: components["schemas"]["MatchLocation"];
             /**
              * Marks
-             * @description Where the searched words stand in the excerpt: the first code point of each, and the one after its last.
+             * @description The searched words in the excerpt, in order.
              * @default []
              */
-            marks: [
-                number,
-                number
-            ][];
+            marks: components["schemas"]["MarkOut"][];
         };
         /**
          * RunOut
@@ -5430,10 +5443,10 @@ export interface components {
          *             "excerpt": "How does undici reuse connections?",
          *             "location": "question",
          *             "marks": [
-         *               [
-         *                 11,
-         *                 14
-         *               ]
+         *               {
+         *                 "end": 15,
+         *                 "start": 9
+         *               }
          *             ]
          *           },
          *           "pending_input_requests": 0,

@@ -1,0 +1,3 @@
+export function ComparePage(_: { first: string | null; second: string | null }) {
+  return null;
+}
