@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useId, useState } from "react";
 import { graphsQuery } from "@/shared/api/installation";
-import { sourceQuery } from "@/shared/api/library";
+import { sourceName, sourceQuery } from "@/shared/api/library";
 import { type RunListFilter, tagsQuery } from "@/shared/api/runs";
 import { Button, IconButton } from "@/shared/ui/button";
 import { Input, Select } from "@/shared/ui/field";
@@ -157,24 +157,26 @@ interface DayProps {
 }
 
 function Day({ label, value, min, max, onChange }: DayProps) {
+  const id = useId();
   return (
-    <label className={styles.day}>
-      {label}
+    <span className={styles.day}>
+      <label htmlFor={id}>{label}</label>
       <Input
+        id={id}
         type="date"
         value={value ?? ""}
         min={min}
         max={max}
         onChange={(event) => onChange(event.target.value || undefined)}
       />
-    </label>
+    </span>
   );
 }
 
 /** The document that the listed runs cite. */
 function Cites({ sourceId, onRemove }: { sourceId: string; onRemove(): void }) {
   const source = useQuery(sourceQuery(sourceId));
-  const title = source.data ? source.data.title || source.data.name : t`a document`;
+  const title = source.data ? sourceName(source.data) : t`a document`;
   return (
     <>
       <Applied text={t`Cites: ${title}`} onRemove={onRemove} />

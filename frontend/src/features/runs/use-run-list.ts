@@ -22,6 +22,10 @@ export function mergeRuns(loaded: readonly Run[], latest: readonly Run[]): Run[]
   return [...added, ...loaded.map((run) => byId.get(run.id) ?? run)];
 }
 
+function countUnindexed(pages: readonly { unindexed_runs?: number }[]): number {
+  return pages[0]?.unindexed_runs ?? 0;
+}
+
 /** The runs of a list: pages as they are loaded, with the state of the latest runs kept up to date. */
 export function useRunList(filter: RunListFilter) {
   const pages = useInfiniteQuery(runListQuery(filter));
@@ -33,6 +37,6 @@ export function useRunList(filter: RunListFilter) {
     return mergeRuns(loaded, start).filter((run) => passesFilter(run, filter));
   }, [pages.data, latest.data, filter]);
   const activeCount = useMemo(() => runs.filter((run) => !hasEnded(run)).length, [runs]);
-  const unindexed = pages.data?.pages[0]?.unindexed_runs ?? 0;
+  const unindexed = pages.data ? countUnindexed(pages.data.pages) : 0;
   return { pages, latest, runs, activeCount, unindexed };
 }

@@ -127,6 +127,11 @@ export function moveSources(sourceIds: readonly string[], collection: string) {
   return unwrap(api.POST("/api/v1/library/sources/move", { body: { source_ids: [...sourceIds], collection } }));
 }
 
+/** Return the name of a document as people read it. */
+export function sourceName(source: Pick<Source, "title" | "name">): string {
+  return source.title || source.name;
+}
+
 export function sourceQuery(sourceId: string) {
   return queryOptions({
     queryKey: ["library", "source", sourceId],

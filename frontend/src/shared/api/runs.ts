@@ -109,6 +109,22 @@ export function latestRunsQuery(filter: RunListFilter, limit: number) {
   });
 }
 
+/** The best runs for the words of a palette: pinned ones first, then the latest. Without words, these alone. */
+export function foundRunsQuery(search: string, limit: number) {
+  return queryOptions({
+    queryKey: ["runs-found", search, limit],
+    queryFn: async ({ signal }) => {
+      const filter = { q: search || undefined };
+      const [pinned, latest] = await Promise.all([
+        fetchRuns({ ...filter, pinned: true }, null, limit, signal),
+        fetchRuns(filter, null, limit, signal),
+      ]);
+      const all = new Map([...pinned.items, ...latest.items].map((run) => [run.id, run]));
+      return [...all.values()].slice(0, limit);
+    },
+  });
+}
+
 export type RunChange = Schemas["RunChangeIn"];
 
 /** Give a run a title or tags, pin it, or archive it. Absent fields stay unchanged. */

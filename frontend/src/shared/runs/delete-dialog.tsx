@@ -42,23 +42,20 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
       if (errors.length === 0) onClose();
     },
   });
-  const problem = remove.error ?? (remove.data?.errors.length ? describeFailures(remove.data.errors, runs.length) : null);
+  const problem =
+    remove.error ?? (remove.data?.errors.length ? describeFailures(remove.data.errors, runs.length) : null);
   return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={plural(runs.length, { one: "Delete this run?", other: "Delete # runs?" })}
-    >
+    <Dialog open onClose={onClose} title={plural(runs.length, { one: "Delete this run?", other: "Delete # runs?" })}>
       {isOne && (
         <p dir="auto" className={styles.deletedName}>
           {runName(first)}
         </p>
       )}
-      <p>
-        {describeLoss(runs.length)}
-      </p>
+      <p>{describeLoss(runs.length)}</p>
       <p className="quiet">
-        <Trans>Documents of the library stay, also those that a run has fetched. Forks stay with what they copied.</Trans>
+        <Trans>
+          Documents of the library stay, also those that a run has fetched. Forks stay with what they copied.
+        </Trans>
       </p>
       {(laterCount > 0 || !isOne) && (
         <Checkbox

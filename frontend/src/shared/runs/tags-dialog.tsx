@@ -53,11 +53,7 @@ export function TagsDialog({ runs, organize, onClose }: TagsDialogProps) {
     onClose();
   };
   return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={plural(runs.length, { one: "Tags of the run", other: "Tags of # runs" })}
-    >
+    <Dialog open onClose={onClose} title={plural(runs.length, { one: "Tags of the run", other: "Tags of # runs" })}>
       <ul className={styles.tags} aria-label={t`Tags`}>
         {shown.map((tag) => {
           const count = added.includes(tag) ? runs.length : (counts.get(tag) ?? 0);

@@ -70,7 +70,11 @@ export function useOrganize() {
     isPending: mutation.isPending,
     reset: mutation.reset,
     rename: (run: Run, title: string) =>
-      mutate({ runs: [run], change: () => ({ title }), done: title ? t`The run is renamed.` : t`The run has no title.` }),
+      mutate({
+        runs: [run],
+        change: () => ({ title }),
+        done: title ? t`The run is renamed.` : t`The run has no title.`,
+      }),
     pin: (runs: readonly Run[], pinned: boolean) => {
       const count = runs.length;
       const done = pinned
