@@ -11,6 +11,7 @@ from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
     api_keys,
+    collections,
     evaluations,
     events,
     input_requests,
@@ -26,6 +27,7 @@ from offing.api.routes import (
     runs,
     sessions,
     shares,
+    tags,
     tasks,
     threads,
     tool_policies,
@@ -76,6 +78,7 @@ def _install_routes(app: FastAPI) -> None:
     training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
     for part in (
         runs,
+        tags,
         run_files,
         input_requests,
         events,
@@ -83,6 +86,7 @@ def _install_routes(app: FastAPI) -> None:
         shares,
         threads,
         library,
+        collections,
         *training,
         sessions,
         platform,

@@ -96,7 +96,17 @@ RUN_EXAMPLE: Example = {
     "forked_at_seq": None,
 }
 
-MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION}
+COLLECTION_EXAMPLE: Example = {
+    "name": "undici",
+    "count": 50,
+    "removed_count": 0,
+    "latest_added_at": TIMESTAMP,
+    "active_runs": 0,
+}
+
+ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3}
+
+MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
@@ -434,6 +444,7 @@ EXAMPLES: dict[str, Example] = {
     "CancelIn": {"mode": "discard"},
     "RunFileList": {"items": [RUN_FILE_EXAMPLE]},
     "RunFileOut": RUN_FILE_EXAMPLE,
+    "TagPage": {"items": ["networking"], "next": None},
     "ChildRunOut": runs.RUN_TREE_EXAMPLE["children"][0],
     "RunTreeOut": runs.RUN_TREE_EXAMPLE,
     "McpServerOut": {"name": "weather", "tools": ["mcp_weather_forecast"]},
@@ -488,7 +499,11 @@ EXAMPLES: dict[str, Example] = {
     "ThreadPage": {"items": [THREAD_EXAMPLE], "next": None},
     "SourceOut": SOURCE_EXAMPLE,
     "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
-    "CollectionOut": {"name": "undici", "count": 50},
+    "CollectionOut": COLLECTION_EXAMPLE,
+    "CollectionRenameIn": {"name": "undici", "new_name": "undici 7"},
+    "CollectionDeletionOut": {"kept": 50, "erased": ERASURE_EXAMPLE, "remaining": 0},
+    "SourceMoveIn": {"source_ids": [SOURCE_ID], "collection": "undici"},
+    "SourceMoveOut": {"moved": 1},
     "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},
     "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE], "notices": []},
     "LibraryStatusOut": {
@@ -502,7 +517,7 @@ EXAMPLES: dict[str, Example] = {
         "reranks": False,
     },
     "PassageOut": PASSAGE_EXAMPLE,
-    "ErasureOut": {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3},
+    "ErasureOut": ERASURE_EXAMPLE,
     "GraphOut": {
         "name": "agentflow",
         "title": "AgentFlow",

@@ -17,6 +17,7 @@ from offing.api.schemas import (
     JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
+    MarkOut,
     PassageOut,
     RatingOut,
     ReportOut,
@@ -63,9 +64,7 @@ from offing.services.threads import ThreadWithRuns
 from offing.storage.library import SourceRow
 from offing.storage.reports import VerifiedReport
 from offing.storage.rewards import RewardRow
-from offing.storage.run_labels import NO_LABELS, RunLabels
 from offing.storage.run_summaries import RunSummary
-from offing.storage.runs import RunRow
 from offing.storage.search import PassageHitRow
 from offing.storage.tenants import TenantRow
 from offing.storage.vectors import VectorCoverage
@@ -73,9 +72,8 @@ from offing.storage.vectors import VectorCoverage
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
-def serialize_run(
-    run: RunRow, title: str | None = None, pending_input_requests: int = 0, labels: RunLabels = NO_LABELS
-) -> RunOut:
+def serialize_run_summary(summary: RunSummary) -> RunOut:
+    run, labels = summary.run, summary.labels
     spent = run.usage
     return RunOut(
         id=run.id,
@@ -98,12 +96,12 @@ def serialize_run(
         created_at=run.created_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        title=title,
+        title=summary.title,
         given_title=labels.title,
         tags=list(labels.tags),
         pinned_at=labels.pinned_at,
         archived_at=labels.archived_at,
-        pending_input_requests=pending_input_requests,
+        pending_input_requests=summary.pending_input_requests,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
@@ -119,10 +117,6 @@ def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
     return ScopeIn.model_construct(None, **{**ScopeIn().model_dump(), **chosen, "sources": sources})
 
 
-def serialize_run_summary(summary: RunSummary) -> RunOut:
-    return serialize_run(summary.run, summary.title, summary.pending_input_requests, summary.labels)
-
-
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
     items = [serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs]
@@ -130,7 +124,8 @@ def serialize_run_list(listed: RunList) -> RunPage:
 
 
 def _serialize_match(match: RunMatch) -> RunMatchOut:
-    return RunMatchOut(location=match.location, excerpt=match.excerpt)
+    marks = [MarkOut(start=start, end=end) for start, end in match.marks]
+    return RunMatchOut(location=match.location, excerpt=match.excerpt, marks=marks)
 
 
 def serialize_deletion(result: DeletionResult) -> RunDeletionOut:

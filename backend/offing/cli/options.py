@@ -8,6 +8,7 @@ fast.
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
+from uuid import UUID
 
 from cyclopts import Parameter
 
@@ -137,6 +138,8 @@ class RunListOptions:
     offset are local."""
     until: str | None = None
     """Only runs created before this date or time."""
+    cites: UUID | None = None
+    """Only runs with a report that cites this document, by the id that `offing collections documents` shows."""
     limit: int = 20
     """Maximum number of runs."""
     as_json: Json = False

@@ -1,8 +1,8 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { type Run, runsQuery } from "@/shared/api/runs";
+import { foundRunsQuery, type Run, runName } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { Dialog } from "@/shared/ui/dialog";
 import { useDebounced } from "@/shared/ui/hooks";
@@ -35,12 +35,12 @@ export function CommandPalette(props: PaletteProps) {
   const [active, setActive] = useState(0);
   const search = text.trim();
   const searched = useDebounced(search, 200);
-  const runs = useInfiniteQuery({ ...runsQuery(searched), placeholderData: keepPreviousData });
+  const runs = useQuery({ ...foundRunsQuery(searched, MAX_RUNS), placeholderData: keepPreviousData });
   const isSettled = searched === search && !runs.isPlaceholderData;
   const theme = useTheme();
-  const found = runs.data ? runs.data.pages.flatMap(({ items }) => items) : [];
+  const found = runs.data ? runs.data : [];
   // While the next search is under way, the runs of the last one stay as far as they match, so Enter opens no other.
-  const listed = isSettled ? found : found.filter(({ question }) => containsWords(question, search));
+  const listed = isSettled ? found : found.filter((run) => containsWords(runName(run), search));
   const commands = listCommands(search, listed, theme, props);
   const index = Math.min(active, commands.length - 1);
   const id = useId();
@@ -136,10 +136,10 @@ function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Om
     { id: "theme", name: t`Change theme to ${i18n._(THEME_NAMES[next])}`, note: t`theme`, run: () => setTheme(next) },
   ];
   const matching = commands.filter(({ name }) => containsWords(name, search));
-  const found = runs.slice(0, MAX_RUNS).map((run) => ({
+  const found = runs.map((run) => ({
     id: `run-${run.id}`,
-    name: run.question,
-    note: runStatusLabel(run).label,
+    name: runName(run),
+    note: run.pinned_at ? t`pinned` : runStatusLabel(run).label,
     run: () => to.onRun(run.id),
   }));
   const ask = { id: "ask", name: t`Ask “${search}”`, note: t`new question`, run: () => to.onAsk(search) };

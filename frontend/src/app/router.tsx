@@ -17,13 +17,25 @@ import {
 import { useLanguage } from "@/shared/language/language";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { useToast } from "@/shared/ui/toast";
-import { homeSearch, librarySearch, runSearch, runsSearch, signInSearch, trainingSearch } from "./search-params";
+import {
+  compareSearch,
+  homeSearch,
+  librarySearch,
+  runListSearch,
+  runSearch,
+  signInSearch,
+  trainingSearch,
+} from "./search-params";
 import { NotFound, Shell } from "./shell";
 import { ViewError } from "./view";
 
 // The code of each view is loaded when the view is first opened. `scripts/check-size.mjs` checks what each of them loads.
 const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
 const RunsPage = lazyView(msg`the runs`, async () => (await import("./runs-page")).RunsPage);
+const ComparePage = lazyView(
+  msg`the comparison`,
+  async () => (await import("@/features/compare/compare-page")).ComparePage,
+);
 const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
 const LibraryPage = lazyView(
   msg`the library`,
@@ -58,8 +70,14 @@ const runsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/runs" }
 const runListRoute = createRoute({
   getParentRoute: () => runsRoute,
   path: "/",
-  validateSearch: runsSearch,
+  validateSearch: runListSearch,
   component: RunListRoute,
+});
+const compareRoute = createRoute({
+  getParentRoute: () => runsRoute,
+  path: "compare",
+  validateSearch: compareSearch,
+  component: CompareRoute,
 });
 const runRoute = createRoute({
   getParentRoute: () => runsRoute,
@@ -148,15 +166,21 @@ function HomeRoute() {
 
 function RunListRoute() {
   useLanguage();
-  const { q } = runListRoute.useSearch();
+  const search = runListRoute.useSearch();
   const navigate = useNavigate();
   return (
     <RunsPage
-      search={q ?? ""}
-      onSearch={(text) => navigate({ to: "/runs", search: text ? { q: text } : {}, replace: true })}
+      search={search}
+      onSearch={(next, isStep) => navigate({ to: "/runs", search: runListSearch({ ...next }), replace: !isStep })}
       onExample={(question) => navigate({ to: "/", search: { ask: question } })}
     />
   );
+}
+
+function CompareRoute() {
+  useLanguage();
+  const { a, b } = compareRoute.useSearch();
+  return <ComparePage first={a ?? null} second={b ?? null} />;
 }
 
 function RunRoute() {
@@ -223,7 +247,7 @@ export function createAppRouter(history?: RouterHistory) {
   return createRouter({
     routeTree: rootRoute.addChildren([
       homeRoute,
-      runsRoute.addChildren([runListRoute, runRoute]),
+      runsRoute.addChildren([runListRoute, compareRoute, runRoute]),
       libraryRoute,
       trainingRoute,
       settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),

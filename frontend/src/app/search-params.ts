@@ -1,6 +1,7 @@
 /** The part of a view's state that its address holds. Unknown parameters are dropped. Pure. */
 
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
+import type { RunListFilter } from "@/shared/api/runs";
 
 export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
@@ -37,6 +38,9 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
 /** Maximum length of a search text in an address. */
 const MAX_SEARCH_CHARS = 500;
 
+/** Maximum length of the words for which runs are searched, as the server has it. */
+const MAX_RUN_QUERY_CHARS = 200;
+
 function parseText(value: unknown): string | undefined {
   // A text of digits alone is parsed as a number.
   const text = typeof value === "number" ? String(value) : value;
@@ -51,6 +55,50 @@ export interface RunsSearch {
 export function runsSearch(raw: Record<string, unknown>): RunsSearch {
   const q = parseText(raw.q);
   return q ? { q } : {};
+}
+
+const RUN_STATES = ["waiting", "active", "failed", "ended"] as const;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export interface RunListSearch extends RunListFilter {
+  /** All runs that match a search, and not only the first with passages of documents. */
+  all?: boolean;
+}
+
+function parseDay(value: unknown): string | undefined {
+  return typeof value === "string" && DAY.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined;
+}
+
+export function runListSearch(raw: Record<string, unknown>): RunListSearch {
+  const [graph, tag] = [parseText(raw.graph)?.slice(0, 100), parseText(raw.tag)?.slice(0, 50)];
+  const [from, until] = [parseDay(raw.from), parseDay(raw.until)];
+  const state = RUN_STATES.find((name) => name === raw.state);
+  const cites = typeof raw.cites === "string" && UUID.test(raw.cites) ? raw.cites : undefined;
+  const q = parseText(raw.q)?.slice(0, MAX_RUN_QUERY_CHARS);
+  return {
+    ...(q && { q }),
+    ...(state && { state }),
+    ...(graph && { graph }),
+    ...(tag && { tag }),
+    ...(raw.pinned === true && { pinned: true }),
+    ...(raw.archived === true && { archived: true }),
+    ...(from && { from }),
+    ...(until && (!from || from <= until) && { until }),
+    ...(cites && { cites }),
+    ...(raw.all === true && { all: true }),
+  };
+}
+
+export interface CompareSearch {
+  /** Ids of the two runs. Absent means that one is to be chosen. */
+  a?: string;
+  b?: string;
+}
+
+export function compareSearch(raw: Record<string, unknown>): CompareSearch {
+  const [a, b] = [raw.a, raw.b].map((id) => (typeof id === "string" && UUID.test(id) ? id : undefined));
+  return { ...(a && { a }), ...(b && b !== a && { b }) };
 }
 
 export interface HomeSearch extends RunsSearch {

@@ -179,11 +179,19 @@ class TokenDetailsOut(ApiModel):
     )
 
 
+class MarkOut(ApiModel):
+    """A part of a text that is marked."""
+
+    start: int = Field(description="First code point.")
+    end: int = Field(description="Code point after the last one.")
+
+
 class RunMatchOut(ApiModel):
     """Where a run matches a search best: the text with the most of the searched words."""
 
     location: MatchLocation
     excerpt: str = Field(description="The text around the first match, as one line.")
+    marks: list[MarkOut] = Field(default=[], description="The searched words in the excerpt, in order.")
 
 
 class RunOut(ApiModel):
@@ -567,11 +575,6 @@ class SourceOut(ApiModel):
 class SourcePage(Page):
     items: list[SourceOut]
     total: int
-
-
-class CollectionOut(ApiModel):
-    name: str = Field(description="Empty: single files.")
-    count: int
 
 
 class UploadedFileOut(ApiModel):

@@ -1,5 +1,4 @@
-import { i18n } from "@lingui/core";
-import { msg, plural, t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -12,6 +11,7 @@ import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
 import { useDebounced, useIsVisible, useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";
+import { GettingStarted } from "./getting-started";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
@@ -20,8 +20,6 @@ interface RecentRunsProps {
   onSearch(text: string): void;
   onExample(question: string): void;
 }
-
-const EXAMPLE = msg`Which of these papers report a result on more than one benchmark, and what were the results?`;
 
 export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
@@ -119,46 +117,5 @@ function RunMinimap({ run }: { run: RunDetail }) {
       marks={run.step_marks}
       steps={expectedSteps(run.step_marks.length, run.budget.max_turns, hasEnded(run))}
     />
-  );
-}
-
-function GettingStarted({ onExample }: Pick<RecentRunsProps, "onExample">) {
-  return (
-    <section className="recent first" aria-label={t`Getting started`}>
-      <h2 className="label">
-        <Trans>How it works</Trans>
-      </h2>
-      <ol>
-        <li>
-          <Trans>
-            <b>Drop a folder of documents on the form above.</b> Supported formats are PDF, HTML, Markdown, plain text
-            and Word. The documents stay on this machine.
-          </Trans>
-        </li>
-        <li>
-          <Trans>
-            <b>Ask a question that takes research.</b> For example:
-          </Trans>{" "}
-          <button type="button" className="linkish" onClick={() => onExample(i18n._(EXAMPLE))}>
-            {i18n._(EXAMPLE)}
-          </button>
-        </li>
-        <li>
-          <Trans>
-            <b>Watch the run, send it messages, or come back later.</b> Runs continue when you close this page. Each
-            sentence of the report shows the passage that supports it, or is marked as unsupported.
-          </Trans>
-        </li>
-      </ol>
-      <div className="first-line">
-        <MinimapThumbnail marks="npprsmvpsrmvpsmvprfrmvpsrmmvprmvpsrsmvpcmvprmvw" steps={48} height={44} />
-        <p className="quiet">
-          <Trans>
-            The step minimap of a run. Marks above the line are plan, search and read steps. Marks below it are memory,
-            verification and report steps.
-          </Trans>
-        </p>
-      </div>
-    </section>
   );
 }
