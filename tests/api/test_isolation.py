@@ -31,6 +31,7 @@ class Mine:
     rollout: str
     policy: UUID
     share: str
+    preset: str
 
 
 @pytest.fixture
@@ -52,6 +53,8 @@ async def mine(api: Api) -> Mine:
     share = (await api.http.post(f"/api/v1/runs/{run}/shares", json={})).json()["share"]["id"]
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
+    body = {"name": "Ours", "settings": {}}
+    preset = (await api.http.post("/api/v1/question-presets", json=body)).json()["id"]
     return Mine(
         run,
         thread,
@@ -63,6 +66,7 @@ async def mine(api: Api) -> Mine:
         rollout["run_id"],
         policy.id,
         share,
+        preset,
     )
 
 
@@ -122,6 +126,8 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", "/api/v1/providers/groq/test", {"model": "openai/gpt-oss-20b", "max_cost_usd": 0}),
         ("DELETE", "/api/v1/providers/groq", None),
         ("DELETE", "/api/v1/presets/ours", None),
+        ("PATCH", f"/api/v1/question-presets/{mine.preset}", {"name": "Theirs"}),
+        ("DELETE", f"/api/v1/question-presets/{mine.preset}", None),
     ]
 
 
@@ -167,6 +173,7 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
         "/api/v1/rollout-groups",
         "/api/v1/rollouts",
         "/api/v1/policy-versions",
+        "/api/v1/question-presets",
     )
     of_runs = [
         f"/api/v1/runs?{query}"

@@ -12,6 +12,7 @@ from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
     api_keys,
     collections,
+    asking,
     evaluations,
     events,
     input_requests,
@@ -94,6 +95,7 @@ def _install_routes(app: FastAPI) -> None:
         installation,
         api_keys,
         tool_policies,
+        asking,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)
