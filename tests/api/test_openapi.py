@@ -19,6 +19,7 @@ from offing.api.schemas import (
     prompt_libraries,
     providers,
     rollouts,
+    run_views,
     runs,
     training_jobs,
     trajectories,
@@ -51,7 +52,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
         training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
-        rooms = (schemas, *training, input_requests, runs, providers)
+        rooms = (schemas, *training, input_requests, runs, run_views, providers)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

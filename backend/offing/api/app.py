@@ -21,6 +21,7 @@ from offing.api.routes import (
     reports,
     rollouts,
     run_files,
+    run_views,
     runs,
     sessions,
     tasks,
@@ -73,6 +74,7 @@ def _install_routes(app: FastAPI) -> None:
     for part in (
         runs,
         run_files,
+        run_views,
         input_requests,
         events,
         reports,

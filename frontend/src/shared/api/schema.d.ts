@@ -1035,6 +1035,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Nodes
+         * @description List the nodes of a run's graph with their visits, durations, tokens and costs.
+         */
+        get: operations["list_nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/pause": {
         parameters: {
             query?: never;
@@ -1049,6 +1069,30 @@ export interface paths {
          * @description Pause a run at its next step boundary.
          */
         post: operations["pause_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Plan
+         * @description Get the parts of the question that a run works on, and what became of the latest change of them.
+         */
+        get: operations["get_plan"];
+        /**
+         * Change Plan
+         * @description Change the plan of an active run. The change is recorded as a user message, and read in the run's next turn.
+         */
+        put: operations["change_plan"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1113,6 +1157,46 @@ export interface paths {
          * @description Resume a paused run.
          */
         post: operations["resume_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Sources
+         * @description List the sources that a run has met, with what came of each.
+         */
+        get: operations["list_run_sources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/step-matches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Steps
+         * @description Search in the steps of a run. Prompts are not searched. `next` is the `after` of the next page.
+         */
+        get: operations["search_steps"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1193,6 +1277,26 @@ export interface paths {
          * @description Get the runs that a run has started, and the run that started it.
          */
         get: operations["get_run_tree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Usage
+         * @description Get the tokens and the cost of a run's role calls by role and model, and over its turns.
+         */
+        get: operations["get_usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1794,6 +1898,11 @@ export interface components {
          * @enum {string}
          */
         ChangeKind: "added" | "changed" | "removed";
+        /**
+         * ChangeState
+         * @enum {string}
+         */
+        ChangeState: "queued" | "delivered" | "used" | "too_late";
         /**
          * ChildRunOut
          * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
@@ -2801,12 +2910,38 @@ export interface components {
             /** Pair Count */
             pair_count: number;
         };
+        /** GraphEdgeOut */
+        GraphEdgeOut: {
+            /**
+             * Is Conditional
+             * @description Whether the graph decides in each run if it takes this edge.
+             */
+            is_conditional: boolean;
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
         /**
          * GraphOut
          * @example {
          *       "description": "Plans, acts, checks and writes.",
          *       "diagram": "graph TD; planner-->executor;",
+         *       "edges": [
+         *         {
+         *           "is_conditional": true,
+         *           "source": "planner",
+         *           "target": "executor"
+         *         }
+         *       ],
+         *       "has_editable_plan": true,
          *       "name": "agentflow",
+         *       "nodes": [
+         *         "__start__",
+         *         "planner",
+         *         "executor",
+         *         "__end__"
+         *       ],
          *       "optional_roles": [
          *         "checker"
          *       ],
@@ -2829,8 +2964,20 @@ export interface components {
              * @description Mermaid diagram generated from the graph.
              */
             diagram: string;
+            /** Edges */
+            edges: components["schemas"]["GraphEdgeOut"][];
+            /**
+             * Has Editable Plan
+             * @description Whether its runs read changes of their plan.
+             */
+            has_editable_plan: boolean;
             /** Name */
             name: string;
+            /**
+             * Nodes
+             * @description Nodes of the graph, `__start__` first. Empty: the graph cannot be built without a run.
+             */
+            nodes: string[];
             /**
              * Optional Roles
              * @description Roles that are asked only if the engines of a run name them. `all` leaves them out.
@@ -3036,6 +3183,11 @@ export interface components {
             text: string;
         };
         /**
+         * ItemState
+         * @enum {string}
+         */
+        ItemState: "open" | "partly" | "covered" | "not_in_documents";
+        /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
          */
@@ -3134,6 +3286,69 @@ export interface components {
             tools: string[];
         };
         /**
+         * NodeUsageList
+         * @example {
+         *       "items": [
+         *         {
+         *           "cost_usd": 0.0042,
+         *           "last_seq": 19,
+         *           "ms": 5200,
+         *           "node": "planner",
+         *           "roles": [
+         *             "planner"
+         *           ],
+         *           "steps": 4,
+         *           "tokens": 9100,
+         *           "visits": 4
+         *         }
+         *       ]
+         *     }
+         */
+        NodeUsageList: {
+            /**
+             * Items
+             * @description In the order in which they first recorded a call.
+             */
+            items: components["schemas"]["NodeUsageOut"][];
+        };
+        /**
+         * NodeUsageOut
+         * @description What a node of the graph has recorded. Nodes that made no call are left out.
+         */
+        NodeUsageOut: {
+            /** Cost Usd */
+            cost_usd: number;
+            /**
+             * Last Seq
+             * @description The last step that it recorded.
+             */
+            last_seq: number;
+            /**
+             * Ms
+             * @description Duration of its calls in milliseconds.
+             */
+            ms: number;
+            /**
+             * Node
+             * @description Empty: steps whose node is unknown, because it was started with LangGraph's Send.
+             */
+            node: string;
+            /**
+             * Roles
+             * @description Roles that it has called.
+             */
+            roles: string[];
+            /** Steps */
+            steps: number;
+            /** Tokens */
+            tokens: number;
+            /**
+             * Visits
+             * @description Number of supersteps in which the node recorded a call.
+             */
+            visits: number;
+        };
+        /**
          * Outcome
          * @description How a rollout ended. Training treats each outcome differently.
          * @enum {string}
@@ -3205,6 +3420,120 @@ export interface components {
              * @default 1
              */
             weight: number;
+        };
+        /**
+         * PlanChangeOut
+         * @description The latest change of the plan by a person.
+         */
+        PlanChangeOut: {
+            /**
+             * Consumed Seq
+             * @description Step with which the graph has read it. 0: not yet.
+             */
+            consumed_seq: number;
+            /**
+             * Seq
+             * @description Step that records the change.
+             */
+            seq: number;
+            /** @description queued: the graph has not read it yet. delivered: the graph has read it. used: a step was planned with it. too_late: the run ended before the graph read it. */
+            state: components["schemas"]["ChangeState"];
+            /**
+             * Used Seq
+             * @description The first plan that was made with it. 0: not yet.
+             */
+            used_seq: number;
+        };
+        /**
+         * PlanIn
+         * @description A plan that replaces the one of a run. Items that are left out are removed.
+         * @example {
+         *       "items": [
+         *         {
+         *           "must_answer": true,
+         *           "text": "How does a Pool reuse connections?"
+         *         }
+         *       ],
+         *       "version": 3
+         *     }
+         */
+        PlanIn: {
+            /** Items */
+            items: components["schemas"]["PlanItemIn"][];
+            /**
+             * Version
+             * @description `version` of the plan that is replaced.
+             */
+            version: number;
+        };
+        /** PlanItemIn */
+        PlanItemIn: {
+            /**
+             * Must Answer
+             * @description Whether the run is to continue while this part is open, within its budget.
+             * @default false
+             */
+            must_answer: boolean;
+            /**
+             * Text
+             * @example What does a fork copy?
+             */
+            text: string;
+        };
+        /**
+         * PlanItemOut
+         * @description A part of the question.
+         */
+        PlanItemOut: {
+            /**
+             * Missing
+             * @description What is still missing. Empty: nothing, or not verified yet.
+             */
+            missing: string;
+            /** Must Answer */
+            must_answer: boolean;
+            /** @description The latest verification of it. open: not covered, or not verified yet. */
+            state: components["schemas"]["ItemState"];
+            /** Text */
+            text: string;
+        };
+        /**
+         * PlanOut
+         * @description The parts of the question that a run works on.
+         * @example {
+         *       "change": {
+         *         "consumed_seq": 13,
+         *         "seq": 9,
+         *         "state": "used",
+         *         "used_seq": 14
+         *       },
+         *       "items": [
+         *         {
+         *           "missing": "When a connection is closed.",
+         *           "must_answer": true,
+         *           "state": "partly",
+         *           "text": "How does a Pool reuse connections?"
+         *         }
+         *       ],
+         *       "supports_changes": true,
+         *       "version": 9
+         *     }
+         */
+        PlanOut: {
+            /** @description null: nobody has changed the plan. */
+            change: components["schemas"]["PlanChangeOut"] | null;
+            /** Items */
+            items: components["schemas"]["PlanItemOut"][];
+            /**
+             * Supports Changes
+             * @description Whether the graph of the run reads changes of its plan.
+             */
+            supports_changes: boolean;
+            /**
+             * Version
+             * @description Step that set these items; a change names it. 0: there is no plan yet.
+             */
+            version: number;
         };
         /**
          * PolicyVersionOut
@@ -4028,6 +4357,45 @@ export interface components {
              * @description Why the corrections were not made or not used. Empty: they were used.
              */
             skipped: string;
+        };
+        /**
+         * RoleUsageOut
+         * @description Role calls of one role with one model, including those whose answer was rejected.
+         */
+        RoleUsageOut: {
+            /** Cached Prompt Tokens */
+            cached_prompt_tokens: number;
+            /** Calls */
+            calls: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Cost Usd */
+            cost_usd: number;
+            /** Engine */
+            engine: string;
+            /**
+             * Is Priced
+             * @description false: the price of the model is unknown, so the cost is too low.
+             */
+            is_priced: boolean;
+            /** Model */
+            model: string;
+            /**
+             * Ms
+             * @description Duration of the calls in milliseconds.
+             */
+            ms: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Reasoning Tokens */
+            reasoning_tokens: number;
+            /**
+             * Rejected
+             * @description Calls whose answer was rejected.
+             */
+            rejected: number;
+            /** Role */
+            role: string;
         };
         /**
          * RollbackOut
@@ -5329,6 +5697,91 @@ export interface components {
             unindexed_runs: number;
         };
         /**
+         * RunSourceList
+         * @example {
+         *       "is_complete": true,
+         *       "items": [
+         *         {
+         *           "key": "01980000-0000-7000-8000-00000000000c",
+         *           "name": "docs/api/Pool.md",
+         *           "reason": "",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "span_count": 1,
+         *           "spans": [
+         *             {
+         *               "end": 640,
+         *               "start": 120,
+         *               "text_id": "01980000-0000-7000-8000-00000000000d"
+         *             }
+         *           ],
+         *           "state": "cited",
+         *           "step_count": 2,
+         *           "step_seqs": [
+         *             6,
+         *             11
+         *           ],
+         *           "title": "Pool"
+         *         }
+         *       ],
+         *       "total": 1
+         *     }
+         */
+        RunSourceList: {
+            /**
+             * Is Complete
+             * @description false: only the sources of the latest 5,000 tool results were read.
+             */
+            is_complete: boolean;
+            /**
+             * Items
+             * @description In the order in which the run first met them, at most 1,000.
+             */
+            items: components["schemas"]["RunSourceOut"][];
+            /** Total */
+            total: number;
+        };
+        /** RunSourceOut */
+        RunSourceOut: {
+            /**
+             * Key
+             * @description Id in the library, or the address of a page that was not read.
+             */
+            key: string;
+            /**
+             * Name
+             * @description Path of the document, or address of the page. Empty: unknown.
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why it was rejected, blocked or not read. Empty for other states.
+             */
+            reason: string;
+            /**
+             * Source Id
+             * @description null: the source is not in the library.
+             */
+            source_id: string | null;
+            /** Span Count */
+            span_count: number;
+            /**
+             * Spans
+             * @description Passages of it that the run received, at most 12.
+             */
+            spans: components["schemas"]["SpanOut"][];
+            /** @description cited: by the latest report. read: the run read on in it. found: a search returned it. rejected: a judge set aside all its passages. blocked: the tool policy denied the call. failed: it could not be read. */
+            state: components["schemas"]["SourceState"];
+            /** Step Count */
+            step_count: number;
+            /**
+             * Step Seqs
+             * @description Steps that met it, oldest first, at most 50.
+             */
+            step_seqs: number[];
+            /** Title */
+            title: string;
+        };
+        /**
          * RunStatus
          * @enum {string}
          */
@@ -5696,6 +6149,23 @@ export interface components {
             total: number;
         };
         /**
+         * SourceState
+         * @enum {string}
+         */
+        SourceState: "cited" | "read" | "found" | "rejected" | "blocked" | "failed";
+        /** SpanOut */
+        SpanOut: {
+            /** End */
+            end: number;
+            /** Start */
+            start: number;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
+        };
+        /**
          * StateView
          * @description What the web UI's tab State shows of a run. Each view is drawn from the run's steps.
          * @enum {string}
@@ -5761,6 +6231,43 @@ export interface components {
          * @enum {string}
          */
         StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "user_message" | "input_request" | "input_response" | "analysis" | "plan" | "tool_call" | "tool_result" | "memory" | "verification" | "role_call" | "note" | "report" | "rejected_completion" | "failure" | "ended";
+        /** StepMatchOut */
+        StepMatchOut: {
+            /**
+             * Excerpt
+             * @description Text of the step around the match. Empty: its title contains the text, or no text was given.
+             */
+            excerpt: string;
+            /** Seq */
+            seq: number;
+        };
+        /**
+         * StepMatchPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "excerpt": "A Pool keeps several Client",
+         *           "seq": 6
+         *         }
+         *       ],
+         *       "next": null,
+         *       "total": 1
+         *     }
+         */
+        StepMatchPage: {
+            /** Items */
+            items: components["schemas"]["StepMatchOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+            /**
+             * Total
+             * @description Number of all matches. null: this is not the first page.
+             */
+            total: number | null;
+        };
         /**
          * StepOut
          * @description A step as shown in a timeline. Event streams carry these.
@@ -7299,6 +7806,47 @@ export interface components {
             problem: string;
             source: components["schemas"]["SourceOut"] | null;
         };
+        /**
+         * UsageBreakdownOut
+         * @description Usage of a run's own role calls. Child runs and calls without any answer are not included.
+         * @example {
+         *       "points": [
+         *         {
+         *           "cost_usd": 0.001,
+         *           "tokens": 2100,
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "roles": [
+         *         {
+         *           "cached_prompt_tokens": 5100,
+         *           "calls": 4,
+         *           "completion_tokens": 400,
+         *           "cost_usd": 0.0042,
+         *           "engine": "litellm",
+         *           "is_priced": true,
+         *           "model": "openai/gpt-5-mini",
+         *           "ms": 5200,
+         *           "prompt_tokens": 8700,
+         *           "reasoning_tokens": 0,
+         *           "rejected": 0,
+         *           "role": "planner"
+         *         }
+         *       ]
+         *     }
+         */
+        UsageBreakdownOut: {
+            /**
+             * Points
+             * @description In the order of turns, at most 200, evenly spread.
+             */
+            points: components["schemas"]["UsagePointOut"][];
+            /**
+             * Roles
+             * @description By role and model, the most expensive first.
+             */
+            roles: components["schemas"]["RoleUsageOut"][];
+        };
         /** UsageOut */
         UsageOut: {
             /** Cost Usd */
@@ -7309,6 +7857,21 @@ export interface components {
             tokens: number;
             /** Turns */
             turns: number;
+        };
+        /**
+         * UsagePointOut
+         * @description Usage of role calls up to the end of a turn.
+         */
+        UsagePointOut: {
+            /** Cost Usd */
+            cost_usd: number;
+            /** Tokens */
+            tokens: number;
+            /**
+             * Turn
+             * @description 0: before the first turn.
+             */
+            turn: number;
         };
         /**
          * UserMessageIn
@@ -12117,6 +12680,85 @@ export interface operations {
             };
         };
     };
+    list_nodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeUsageList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     pause_run: {
         parameters: {
             query?: never;
@@ -12169,6 +12811,186 @@ export interface operations {
             };
             /** @description The state of the run does not allow this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_plan: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_plan: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The plan is no longer that of `version`, the run has ended, it is a rollout, or its graph has no plan that can be changed. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12546,6 +13368,172 @@ export interface operations {
             };
         };
     };
+    list_run_sources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSourceList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_steps: {
+        parameters: {
+            query?: {
+                /** @description Text that a step shows or records, in any letter case. Empty: every step. */
+                q?: string;
+                /** @description Only steps that this node of the graph recorded. */
+                node?: string | null;
+                /** @description Return only steps after this seq. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepMatchPage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_steps: {
         parameters: {
             query?: {
@@ -12814,6 +13802,85 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunTreeOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_usage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageBreakdownOut"];
                 };
             };
             /** @description There is no valid key or session. */
