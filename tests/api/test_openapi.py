@@ -23,6 +23,7 @@ from offing.api.schemas import (
     prompt_libraries,
     providers,
     rollouts,
+    run_views,
     runs,
     training_jobs,
     trajectories,
@@ -66,6 +67,7 @@ def test_every_example_has_its_shape() -> None:
         shape = next(result for room in ROOMS if (result := getattr(room, name, None)) is not None)
         training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
         rooms = (schemas, *training, input_requests, runs, providers, asking)
+        rooms = (schemas, *training, input_requests, runs, run_views, providers)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

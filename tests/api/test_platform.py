@@ -16,6 +16,10 @@ async def test_graphs_come_with_their_roles_and_a_drawing(api: Api) -> None:
     results = {graph["name"]: graph for graph in (await api.http.get("/api/v1/graphs")).json()}
     assert results["quiet"]["roles"] == ["speaker"]
     assert "speak" in results["quiet"]["diagram"]
+    assert results["quiet"]["nodes"] == ["__start__", "speak", "__end__"]
+    edges = {(edge["source"], edge["target"], edge["is_conditional"]) for edge in results["agentflow"]["edges"]}
+    assert {("__start__", "analyze", True), ("verifier", "planner", True), ("generator", "__end__", False)} <= edges
+    assert (results["quiet"]["has_editable_plan"], results["agentflow"]["has_editable_plan"]) == (False, True)
 
 
 async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:

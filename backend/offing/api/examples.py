@@ -4,6 +4,15 @@ from typing import Any
 
 from offing.api.installation_examples import INSTALLATION_EXAMPLES
 from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
+from offing.api.schemas import (
+    input_requests,
+    promotion,
+    prompt_libraries,
+    run_views,
+    runs,
+    training_jobs,
+    trajectories,
+)
 
 RUN_ID = "01980000-0000-7000-8000-00000000000a"
 THREAD_ID = "01980000-0000-7000-8000-00000000000b"
@@ -517,6 +526,7 @@ EXAMPLES: dict[str, Example] = {
     "QuestionPresetList": {"items": [QUESTION_PRESET_EXAMPLE]},
     "QuestionPresetIn": {name: QUESTION_PRESET_EXAMPLE[name] for name in ("name", "settings")},
     "QuestionPresetChangeIn": {"name": "Legal check, short"},
+    **run_views.EXAMPLES,
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,
@@ -558,6 +568,9 @@ EXAMPLES: dict[str, Example] = {
         "roles": ["planner", "executor", "verifier", "generator"],
         "optional_roles": ["checker"],
         "diagram": "graph TD; planner-->executor;",
+        "nodes": ["__start__", "planner", "executor", "__end__"],
+        "edges": [{"source": "planner", "target": "executor", "is_conditional": True}],
+        "has_editable_plan": True,
         "state_view": "memory",
     },
     "EngineOut": {

@@ -108,6 +108,10 @@ class Graph:
     """When its runs can ask a person before they research, if the person chose it.
 
     `RunInfo.interactions` names those of a run.
+    has_editable_plan: bool = False
+    """Its runs read changes of their plan that people make in the web UI; see `find_plan_change`.
+
+    Its analysis records the parts of the question as `sub_questions`. Without it, people can only write messages.
     """
     state_view: StateView | None = None
     """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""

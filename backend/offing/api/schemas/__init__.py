@@ -697,6 +697,12 @@ class McpServerOut(ApiModel):
     tools: list[str] = Field(description="Names of its tools in tool calls.")
 
 
+class GraphEdgeOut(ApiModel):
+    source: str
+    target: str
+    is_conditional: bool = Field(description="Whether the graph decides in each run if it takes this edge.")
+
+
 class GraphOut(ApiModel):
     name: str
     title: str
@@ -710,6 +716,11 @@ class GraphOut(ApiModel):
         default=[], description="When its runs can ask a person before they research."
     )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
+    nodes: list[str] = Field(
+        description="Nodes of the graph, `__start__` first. Empty: the graph cannot be built without a run."
+    )
+    edges: list[GraphEdgeOut]
+    has_editable_plan: bool = Field(description="Whether its runs read changes of their plan.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."
     )
