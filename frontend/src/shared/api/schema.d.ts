@@ -893,6 +893,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Evidence
+         * @description List the passages that the run has read and that its report may cite, in the order in which it read them.
+         */
+        get: operations["list_evidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/export": {
         parameters: {
             query?: never;
@@ -1070,7 +1090,7 @@ export interface paths {
         put?: never;
         /**
          * Rate Report
-         * @description Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one.
+         * @description Rate or correct a version of the report or one of its sentences. A new rating supersedes your previous one.
          */
         post: operations["rate_report"];
         delete?: never;
@@ -1093,6 +1113,70 @@ export interface paths {
         get: operations["get_report"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Report Versions
+         * @description List the differences of version `new` from version `old`, by section and sentence.
+         */
+        get: operations["compare_report_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Report Versions
+         * @description List the versions of the report, newest first. `GET /runs/{run_id}/report?version=` gets one of them.
+         */
+        get: operations["list_report_versions"];
+        put?: never;
+        /**
+         * Save Report Version
+         * @description Save an edited report as the next version. Each citation must point to words that the run has read.
+         */
+        post: operations["save_report_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Report Version
+         * @description Restore an earlier version as the next one. The versions between them stay.
+         */
+        post: operations["restore_report_version"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2536,6 +2620,49 @@ export interface components {
             next: string | null;
         };
         /**
+         * EvidencePassageOut
+         * @description A passage that the run has read, which a report may cite.
+         */
+        EvidencePassageOut: {
+            /** Heading */
+            heading: string;
+            /**
+             * Id
+             * @description Id of the passage in the run, such as E3.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Path in its folder, name of the file, or address of the web page. Empty: unknown.
+             */
+            name: string;
+            passage: components["schemas"]["SpanModel"];
+            /**
+             * Source
+             * @description Short id of its source in the run, such as S1. It is not that of a report.
+             */
+            source: string;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Text */
+            text: string;
+            /** Title */
+            title: string;
+        };
+        /** EvidencePassagePage */
+        EvidencePassagePage: {
+            /** Items */
+            items: components["schemas"]["EvidencePassageOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
+        /**
          * ExperienceChangeOut
          * @description How an experience differs from the previous version.
          */
@@ -3065,6 +3192,12 @@ export interface components {
          */
         KindChooser: "person" | "model" | "rules";
         /**
+         * Layout
+         * @description Place of a sentence in its section.
+         * @enum {string}
+         */
+        Layout: "statement" | "paragraph" | "continued" | "item" | "header" | "row";
+        /**
          * LibraryStatusOut
          * @example {
          *       "embedding": {
@@ -3132,6 +3265,19 @@ export interface components {
              * @description Names of its tools in tool calls.
              */
             tools: string[];
+        };
+        /**
+         * NewCitationIn
+         * @description Words of a passage that the run has read, to cite. Words that are not in the passage are rejected.
+         */
+        NewCitationIn: {
+            /** @description A passage of `GET /runs/{run_id}/evidence`. */
+            passage: components["schemas"]["SpanModel"];
+            /**
+             * Quote
+             * @description Words copied from the passage.
+             */
+            quote: string;
         };
         /**
          * Outcome
@@ -3724,6 +3870,11 @@ export interface components {
              * @description -1 wrong, 0 neutral, 1 good.
              */
             value?: number | null;
+            /**
+             * Version
+             * @description The rated version of the report. null: the latest.
+             */
+            version?: number | null;
         };
         /**
          * RatingOut
@@ -3793,6 +3944,42 @@ export interface components {
              * @description Title of the version before, if it was different. Empty: it is the same.
              */
             title_before: string;
+        };
+        /**
+         * ReportEditIn
+         * @description A whole report as a person left it. It becomes the next version.
+         *
+         *     A sentence with the text and the citations that it had keeps its verdicts. Any other sentence is checked by rules,
+         *     without a model, and is marked as edited by a person.
+         */
+        ReportEditIn: {
+            /** @description The short answer. null: none. */
+            answer?: components["schemas"]["SentenceIn"] | null;
+            /**
+             * Base Version
+             * @description The edited version, to which ids and numbers of citations refer.
+             */
+            base_version: number;
+            /**
+             * Latest Version
+             * @description The newest version that you have seen. If there is a newer one, the response is 409. null: the edited version.
+             */
+            latest_version?: number | null;
+            /**
+             * Limitations
+             * @default
+             */
+            limitations: string;
+            /**
+             * Note
+             * @description What was changed and why, for readers of the versions.
+             * @default
+             */
+            note: string;
+            /** Sections */
+            sections: components["schemas"]["SectionIn"][];
+            /** Title */
+            title: string;
         };
         /**
          * ReportLength
@@ -3907,6 +4094,11 @@ export interface components {
             answer: components["schemas"]["SentenceOut"] | null;
             /** Author */
             author: string;
+            /**
+             * Base Version
+             * @description The version that was edited or restored. null: the run wrote it.
+             */
+            base_version: number | null;
             /** @description The work of the checker. Null: the run has none. */
             check: components["schemas"]["ClaimCheckOut"] | null;
             /** Citations */
@@ -3926,6 +4118,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Edited By
+             * @description The person who saved this version. null: the run wrote it.
+             */
+            edited_by: string | null;
             /** @description The earlier report that this one follows, with the changes. null: it follows none. */
             follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
             /**
@@ -3933,8 +4130,18 @@ export interface components {
              * @description Who gave the verdicts, in words. Empty: no sentence cites anything.
              */
             judged_by: string;
+            /**
+             * Latest Version
+             * @description The newest version of the report.
+             */
+            latest_version: number;
             /** Limitations */
             limitations: string;
+            /**
+             * Note
+             * @description What the person noted about it. Empty: nothing.
+             */
+            note: string;
             reason: components["schemas"]["StopReason"];
             /** @description The draft went back to its writer because of sentences without support. Null: it did not. */
             revision: components["schemas"]["RevisionOut"] | null;
@@ -3980,6 +4187,45 @@ export interface components {
              */
             template: string;
         };
+        /** ReportVersionOut */
+        ReportVersionOut: {
+            /**
+             * Author
+             * @description Engine and model of the run's writer. Empty: unknown.
+             */
+            author: string;
+            /**
+             * Base Version
+             * @description The version that was edited or restored. null: the run wrote it.
+             */
+            base_version: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Edited By
+             * @description The person who saved the version. null: the run wrote it.
+             */
+            edited_by: string | null;
+            /** Note */
+            note: string;
+            /** Title */
+            title: string;
+            /** Version */
+            version: number;
+        };
+        /** ReportVersionPage */
+        ReportVersionPage: {
+            /** Items */
+            items: components["schemas"]["ReportVersionOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
         /**
          * Responder
          * @description Who responded to an input request.
@@ -4004,6 +4250,22 @@ export interface components {
              * @description Tool calls to decide about. Empty: the answer is a JSON value.
              */
             reviews: components["schemas"]["ToolReviewOut"][];
+        };
+        /**
+         * RestoreIn
+         * @description Restore an earlier version of a report as the next version.
+         */
+        RestoreIn: {
+            /**
+             * Latest Version
+             * @description The newest version that you have seen. If there is a newer one: 409.
+             */
+            latest_version: number;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
         };
         /**
          * ReviewDecision
@@ -5528,6 +5790,16 @@ export interface components {
              */
             sentences: components["schemas"]["SentenceChangeOut"][];
         };
+        /** SectionIn */
+        SectionIn: {
+            /**
+             * Heading
+             * @default
+             */
+            heading: string;
+            /** Sentences */
+            sentences: components["schemas"]["SentenceIn"][];
+        };
         /** SectionOut */
         SectionOut: {
             /** Heading */
@@ -5549,10 +5821,36 @@ export interface components {
              */
             text: string;
         };
+        /**
+         * SentenceIn
+         * @description A sentence of an edited report.
+         */
+        SentenceIn: {
+            /**
+             * Citations
+             * @description Numbers of citations and of named passages of the edited version, or new citations.
+             * @default []
+             */
+            citations: (number | components["schemas"]["NewCitationIn"])[];
+            /**
+             * Id
+             * @description Id of the sentence in the edited version. null: it is new.
+             */
+            id?: string | null;
+            /** @default statement */
+            layout: components["schemas"]["Layout"];
+            /** Text */
+            text: string;
+        };
         /** SentenceOut */
         SentenceOut: {
             /** Citations */
             citations: number[];
+            /**
+             * Edited
+             * @description Whether a person wrote the sentence, or changed its text or citations.
+             */
+            edited: boolean;
             /** Id */
             id: string;
             /** @description The verdict of the checker. Null: it judged none. */
@@ -5694,6 +5992,27 @@ export interface components {
             next: string | null;
             /** Total */
             total: number;
+        };
+        /**
+         * SpanModel
+         * @description A span of a stored text, in code points.
+         */
+        SpanModel: {
+            /**
+             * End
+             * @description Code point after the last one.
+             */
+            end: number;
+            /**
+             * Start
+             * @description First code point.
+             */
+            start: number;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
         };
         /**
          * StateView
@@ -11471,6 +11790,91 @@ export interface operations {
             };
         };
     };
+    list_evidence: {
+        parameters: {
+            query?: {
+                /** @description Only passages that have all of these words. */
+                q?: string;
+                /** @description `next` of the page before. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvidencePassagePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     export_report: {
         parameters: {
             query?: {
@@ -12422,6 +12826,375 @@ export interface operations {
             };
             /** @description There is no such run, or it has no report yet. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_report_versions: {
+        parameters: {
+            query: {
+                /** @description The version to compare with. */
+                old: number;
+                new: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportChangesOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_report_versions: {
+        parameters: {
+            query?: {
+                /** @description Only versions before this one. Absent: from the newest. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportVersionPage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_report_version: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportEditIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Someone has saved a version that you have not seen, the run has not ended, or no person started it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restore_report_version: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Someone has saved a version that you have not seen, the run has not ended, or no person started it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
