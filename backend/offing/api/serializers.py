@@ -247,6 +247,10 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
             for c in list_conflicts(report)
         ],
         conflict_search=describe_conflict_search(report),
+        edited_by=report.edit.by if report.edit else None,
+        note=report.edit.note if report.edit else "",
+        base_version=report.edit.base_version if report.edit else None,
+        latest_version=stored.latest_version,
         created_at=stored.created_at,
     )
 
@@ -360,6 +364,7 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         rule_verdict=sentence.rule_verdict.value if sentence.rule_verdict else None,
         judgment=None if sentence.judgment is None else JudgmentOut(**asdict(sentence.judgment)),
         reasons=list(list_marks(sentence)),
+        edited=sentence.is_edited,
     )
 
 

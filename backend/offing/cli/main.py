@@ -201,11 +201,17 @@ def delete(run: str, *, later_runs: Flag = False, yes: Flag = False) -> int:
 
 
 @app.command
-def show(run: str, *, json: Json = False) -> int:
-    """Show the steps and the report of a run. RUN is an id or the last characters of an id."""
+def show(run: str, *, version: int | None = None, json: Json = False) -> int:
+    """Show the steps and the report of a run. RUN is an id or the last characters of an id.
+
+    Parameters
+    ----------
+    version
+        The version of the report. Default: the latest, with what people have edited.
+    """
     from offing.cli.show import show_run
 
-    return show_run(run, json)
+    return show_run(run, json, version)
 
 
 @app.command
@@ -214,6 +220,7 @@ def export(
     *,
     format: Literal["md", "html", "json", "docx", "pdf", "bib", "ris"] = "md",
     output: Path | None = None,
+    version: int | None = None,
 ) -> int:
     """Write the report of a run with its evidence, or its cited sources.
 
@@ -223,10 +230,12 @@ def export(
         `md`, `html`, `json`, `docx` or `pdf` for the report. `bib` (BibTeX) or `ris` for its cited sources.
     output
         The file to write. Default: standard output.
+    version
+        The version of the report. Default: the latest, with what people have edited.
     """
     from offing.cli.show import export_run
 
-    return export_run(run, format, output)
+    return export_run(run, format, output, version)
 
 
 @app.command

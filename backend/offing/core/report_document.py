@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from offing.core.bibliography import find_web_address
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
-from offing.core.claim_table import build_claim_table, list_marks
+from offing.core.claim_table import build_claim_table, list_printed_marks
 from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
 from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_sources import ReportSource, describe_position, describe_source, list_report_sources
@@ -189,7 +189,7 @@ def _list_parts(sentences: Sequence[Sentence]) -> Parts:
 def _list_marks(sentence: Sentence) -> Parts:
     """Return the numbers of the citations of a sentence, and why it is not supported."""
     numbers = tuple(CitationPart(number=number) for number in (*sentence.citations, *sentence.passages))
-    marks = join_lines(" ".join(list_marks(sentence)))
+    marks = join_lines(" ".join(list_printed_marks(sentence)))
     return (*numbers, TextPart(text=f" ({marks})", is_mark=True)) if marks else numbers
 
 

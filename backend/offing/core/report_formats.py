@@ -18,7 +18,7 @@ from offing.core.claim_table import (
     conflicts_to_json,
     describe_conflict_search,
     describe_judges,
-    list_marks,
+    list_printed_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
@@ -154,6 +154,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "conflicts": conflicts_to_json(report),
         "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
+        **({"edit": asdict(report.edit)} if report.edit else {}),
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,
@@ -220,7 +221,7 @@ def _render_md_sentence(sentence: Sentence) -> str:
 
 def _render_md_marks(sentence: Sentence) -> str:
     numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
-    marks = _escape_markdown(" ".join(list_marks(sentence)))
+    marks = _escape_markdown(" ".join(list_printed_marks(sentence)))
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
@@ -294,7 +295,7 @@ def _render_html_sentence(sentence: Sentence) -> str:
 
 def _render_html_marks(sentence: Sentence) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
-    marks = _escape_html(" ".join(list_marks(sentence)))
+    marks = _escape_html(" ".join(list_printed_marks(sentence)))
     return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
 
 
@@ -353,6 +354,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"edited": True} if sentence.is_edited else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }

@@ -222,7 +222,7 @@ async def find_unfinalized_rollout(connection: Connection, run_id: UUID) -> Unfi
 
 async def find_report(connection: Connection, rollout: UnfinalizedRollout) -> Report | None:
     """Return the latest report of a rollout. `None` means that it has none."""
-    return None if rollout.report_version is None else await reports.find_latest_report(connection, rollout.run_id)
+    return None if rollout.report_version is None else await reports.find_own_report(connection, rollout.run_id)
 
 
 async def acquire_scoring(connection: Connection, run_id: UUID, lease_seconds: float) -> bool:

@@ -89,7 +89,7 @@ async def list_ratings(caller: CurrentCaller, deps: Deps, run_id: UUID) -> list[
 
 @router.post("/ratings", status_code=201, responses=REPORT_NOT_FOUND | BODY_TOO_LARGE)
 async def rate_report(caller: CurrentCaller, deps: Deps, run_id: UUID, rating: RatingIn) -> RatingOut:
-    """Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one."""
+    """Rate or correct a version of the report or one of its sentences. A new rating supersedes your previous one."""
     stored = await ratings.rate_report(
         deps.database,
         caller.tenant_id,
@@ -98,5 +98,6 @@ async def rate_report(caller: CurrentCaller, deps: Deps, run_id: UUID, rating: R
         sentence_id=rating.sentence_id,
         value=rating.value,
         correction=rating.correction,
+        version=rating.version,
     )
     return serializers.serialize_rating(stored)

@@ -489,6 +489,7 @@ class SentenceOut(ApiModel):
     rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
     judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
+    edited: bool = Field(description="Whether a person wrote the sentence, or changed its text or citations.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
     )
@@ -588,6 +589,10 @@ class ReportOut(ApiModel):
     conflict_search: str = Field(
         description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
+    edited_by: str | None = Field(description="The person who saved this version. null: the run wrote it.")
+    note: str = Field(description="What the person noted about it. Empty: nothing.")
+    base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
+    latest_version: int = Field(description="The newest version of the report.")
     created_at: datetime
 
 
@@ -734,6 +739,9 @@ class RatingIn(ApiModel):
     )
     value: float | None = Field(default=None, ge=-1, le=1, description="-1 wrong, 0 neutral, 1 good.")
     correction: str = Field(default="", max_length=4000)
+    version: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="The rated version of the report. null: the latest."
+    )
 
 
 class RatingOut(ApiModel):
