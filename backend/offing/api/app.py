@@ -11,8 +11,8 @@ from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
     api_keys,
-    collections,
     asking,
+    collections,
     evaluations,
     events,
     input_requests,

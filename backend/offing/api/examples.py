@@ -3,7 +3,6 @@
 from typing import Any
 
 from offing.api.installation_examples import INSTALLATION_EXAMPLES
-from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
 from offing.api.schemas import (
     input_requests,
     promotion,

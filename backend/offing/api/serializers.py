@@ -139,10 +139,6 @@ def _price_per_million(usd: float | None) -> float | None:
     return None if usd is None else round(usd * MILLION, 6)
 
 
-def serialize_run_summary(summary: RunSummary) -> RunOut:
-    return serialize_run(summary.run, summary.title, summary.pending_input_requests, summary.labels)
-
-
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
     items = [

@@ -101,12 +101,11 @@ def _limits_by_model() -> Mapping[tuple[str, str], ModelLimits]:
     return {(provider_of_row(row), model): _read_limits(row) for model, row in read_model_rows()}
 
 
-def provider_of_row(row: Mapping[str, Any]) -> str:
 @cache
 def _prices_by_model() -> Mapping[tuple[str, str], ModelPrice]:
     """Return the prices by provider and name."""
     return {
-        (_provider_of_row(row), model): ModelPrice(
+        (provider_of_row(row), model): ModelPrice(
             _number_or_none(row.get("input_cost_per_token")), _number_or_none(row.get("output_cost_per_token"))
         )
         for model, row in read_model_rows()
@@ -117,7 +116,7 @@ def _number_or_none(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
 
 
-def _provider_of_row(row: Mapping[str, Any]) -> str:
+def provider_of_row(row: Mapping[str, Any]) -> str:
     """Return the provider as model names begin with it: `bedrock` for litellm's `bedrock_converse`."""
     listed = str(row.get("litellm_provider", ""))
     family = next((name for name in ("vertex_ai", "bedrock", "cohere") if listed.startswith(name)), None)

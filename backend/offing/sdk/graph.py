@@ -108,6 +108,7 @@ class Graph:
     """When its runs can ask a person before they research, if the person chose it.
 
     `RunInfo.interactions` names those of a run.
+    """
     has_editable_plan: bool = False
     """Its runs read changes of their plan that people make in the web UI; see `find_plan_change`.
 

@@ -54,11 +54,9 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
             return {"stop": stop_reason_from_failure(clarification), **seen}
         seen["clarification"] = clarification
     inputs = await load_inputs(ctx, cast("State", {**state, **seen}), last_message_seq=last_message_seq)
+    await note_plan_change(ctx, state["seen_message_seq"], last_message_seq, 0)
     task_input = AnalystInput(**dict(inputs.task), tools=inputs.cards)
     reply = await call_fitted(ctx, roles.ANALYST, task_input)
-    await note_plan_change(ctx, state["seen_message_seq"], last_message_seq, 0)
-    inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-    reply = await call_fitted(ctx, roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), **seen}
     if Interaction.PLAN_REVIEW not in ctx.run.interactions:

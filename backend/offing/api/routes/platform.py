@@ -32,20 +32,6 @@ health_router = APIRouter(prefix="/health", tags=["health"])
 @router.get("/graphs", tags=["platform"])
 async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
     """List the graphs that runs can name."""
-    return [
-        GraphOut(
-            name=graph.name,
-            title=graph.title,
-            description=graph.description,
-            version=graph.version,
-            roles=[role.name for role in graph.roles],
-            optional_roles=[role.name for role in graph.optional_roles],
-            interactions=list(graph.interactions),
-            diagram=await asyncio.to_thread(render_diagram, graph),
-            state_view=graph.state_view,
-        )
-        for graph in sorted(deps.graphs.values(), key=lambda g: g.name)
-    ]
     graphs = sorted(deps.graphs.values(), key=lambda g: g.name)
     return [_serialize_graph(graph, await asyncio.to_thread(draw_graph, graph)) for graph in graphs]
 
@@ -184,6 +170,7 @@ def _serialize_graph(graph: Graph, drawing: GraphDrawing) -> GraphOut:
         version=graph.version,
         roles=[role.name for role in graph.roles],
         optional_roles=[role.name for role in graph.optional_roles],
+        interactions=list(graph.interactions),
         diagram=drawing.diagram,
         nodes=list(drawing.nodes),
         edges=[
