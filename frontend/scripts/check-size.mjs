@@ -27,6 +27,7 @@ export const ROUTES = {
 export const ON_DEMAND = [
   "src/app/command-palette.tsx",
   "src/features/graph-state/graph-state-view.tsx",
+  "src/features/home/first-visit.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
   "src/features/plan/plan-rail.tsx",

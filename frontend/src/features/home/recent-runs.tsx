@@ -1,16 +1,16 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
-import { hasEnded, type Run, type RunDetail, runQuery, runsQuery } from "@/shared/api/runs";
+import type { ReactNode } from "react";
+import { hasEnded, type Run, recentRunsQuery } from "@/shared/api/runs";
 import { formatAgo, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
-import { useDebounced, useIsVisible, useNow } from "@/shared/ui/hooks";
+import { useDebounced, useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { Loaded, LoadMore } from "@/shared/ui/loaded";
+import { Loaded } from "@/shared/ui/loaded";
 import { GettingStarted } from "./getting-started";
 import "./recent-runs.css";
 
@@ -21,12 +21,53 @@ interface RecentRunsProps {
   onExample(question: string): void;
 }
 
-export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
+/** The latest runs, with their minimaps in the same response, and the way to all runs. */
+export function LatestRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
-  const runs = useInfiniteQuery(runsQuery(debouncedSearch));
-  useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
+  const runs = useQuery({ ...recentRunsQuery(debouncedSearch), placeholderData: keepPreviousData });
+  if (!debouncedSearch && runs.data?.items.length === 0) return <GettingStarted onExample={onExample} />;
+  return (
+    <RunSection search={search} onSearch={onSearch}>
+      <Loaded
+        query={runs}
+        label={t`the runs`}
+        empty={({ items }) => (items.length === 0 ? <NothingFound search={debouncedSearch} /> : null)}
+      >
+        {({ items, next }) => (
+          <>
+            <ul>
+              {items.map((run) => (
+                <RunRow key={run.id} run={run} />
+              ))}
+            </ul>
+            {next && (
+              <p>
+                <Link to="/runs" search={debouncedSearch ? { q: debouncedSearch } : {}}>
+                  <Trans>All runs</Trans>
+                </Link>
+              </p>
+            )}
+          </>
+        )}
+      </Loaded>
+    </RunSection>
+  );
+}
 
-  if (!debouncedSearch && runs.data?.pages[0]?.items.length === 0) return <GettingStarted onExample={onExample} />;
+function NothingFound({ search }: { search: string }) {
+  return (
+    <p className="quiet">
+      <Trans>No question contains “{search}”.</Trans>
+    </p>
+  );
+}
+
+interface RunSectionProps extends Pick<RecentRunsProps, "search" | "onSearch"> {
+  children: ReactNode;
+}
+
+function RunSection({ search, onSearch, children }: RunSectionProps) {
+  useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
   return (
     <section className="recent" aria-label={t`Runs`}>
       <div className="recent-head">
@@ -44,40 +85,16 @@ export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
           onChange={(event) => onSearch(event.target.value)}
         />
       </div>
-      <Loaded
-        query={runs}
-        label={t`the runs`}
-        empty={({ pages }) =>
-          pages[0]?.items.length === 0 ? (
-            <p className="quiet">
-              <Trans>No question contains “{debouncedSearch}”.</Trans>
-            </p>
-          ) : null
-        }
-      >
-        {({ pages }) => (
-          <ul>
-            {pages
-              .flatMap(({ items }) => items)
-              .map((run) => (
-                <RunRow key={run.id} run={run} />
-              ))}
-          </ul>
-        )}
-      </Loaded>
-      <LoadMore query={runs} text={t`Earlier runs`} />
+      {children}
     </section>
   );
 }
 
 function RunRow({ run }: { run: Run }) {
-  const [element, setElement] = useState<HTMLElement | null>(null);
-  const isVisible = useIsVisible(element);
-  const detail = useQuery({ ...runQuery(run.id), enabled: isVisible, staleTime: hasEnded(run) ? 600_000 : 4_000 });
   const now = useNow(30_000);
   const { label, tone } = runStatusLabel(run);
   return (
-    <li ref={setElement}>
+    <li>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
         <span dir="auto" className="run-row-question">
           {run.question}
@@ -87,12 +104,7 @@ function RunRow({ run }: { run: Run }) {
           {label}
         </span>
         <span className="run-row-line">
-          {detail.data && <RunMinimap run={detail.data} />}
-          {detail.error && !detail.data && (
-            <span className="quiet">
-              <Trans>steps could not be loaded</Trans>
-            </span>
-          )}
+          {run.minimap != null && <RunMinimap run={run} marks={run.minimap} />}
         </span>
         <span className="run-row-facts num">
           <span>{formatAgo(run.created_at, now)}</span>
@@ -111,11 +123,15 @@ function RunRow({ run }: { run: Run }) {
   );
 }
 
-function RunMinimap({ run }: { run: RunDetail }) {
+/** `marks` are those of each step, or of steps at equal distances. */
+function RunMinimap({ run, marks }: { run: Run; marks: string }) {
+  const count = Math.max(run.last_seq, marks.length);
+  const share = count > 0 ? marks.length / count : 1;
   return (
     <MinimapThumbnail
-      marks={run.step_marks}
-      steps={expectedSteps(run.step_marks.length, run.budget.max_turns, hasEnded(run))}
+      marks={marks}
+      count={count}
+      steps={Math.round(expectedSteps(count, run.budget.max_turns, hasEnded(run)) * share)}
     />
   );
 }
