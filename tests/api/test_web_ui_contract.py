@@ -83,7 +83,7 @@ def operations_of_the_page() -> set[tuple[str, str]]:
 
 
 def is_expected_conflict(exchange: Exchange) -> bool:
-    """Whether the client code expects this conflict. A server that is added must be on the internet, and a test has none."""
+    """Whether the client code expects it: an added server must be on the internet, and a test has none there."""
     return (exchange.method, exchange.path, exchange.status) == (
         "PUT",
         "/api/v1/installation/mcp-servers/other",
