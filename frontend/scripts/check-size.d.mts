@@ -14,4 +14,5 @@ interface Size {
 export function measure(
   manifest: Record<string, ManifestChunk>,
   sizeOf: (file: string) => number,
+  texts?: Record<string, Record<string, string>>,
 ): { routes: Size[]; chunks: Size[]; problems: string[] };

@@ -36,12 +36,12 @@ async def test_a_server_is_asked_for_its_models_with_the_key_and_says_their_wind
         body = {"provider": "hosted_vllm", "api_base": server.url, "key": KEY}
         assert (await api.http.put("/api/v1/providers/work", json=body)).status_code == 200
         listed = await list_models(api, "work")
-        found = await list_models(api, "work", "QW")
+        matching = await list_models(api, "work", "QW")
     assert [one["name"] for one in listed["items"]] == ["apt", "qwen"]
     assert (listed["source"], listed["problem"], listed["total"]) == ("server", "", 2)
     assert listed["items"][1]["context_tokens"] == 32768
     assert {listed["items"][0][field] for field in ("context_tokens", "input_usd_per_million", "calls_tools")} == {None}
-    assert [one["name"] for one in found["items"]] == ["qwen"]
+    assert [one["name"] for one in matching["items"]] == ["qwen"]
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert (server.requests[0].method, server.requests[0].path) == ("GET", "/v1/models")
 

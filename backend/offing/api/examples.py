@@ -57,6 +57,35 @@ PROVIDER_EXAMPLE: Example = {
     "last_test": PROVIDER_TEST_EXAMPLE,
 }
 
+PROVIDER_KIND_EXAMPLE: dict[str, Any] = {
+    "name": "openai",
+    "title": "OpenAI",
+    "key_page": "https://platform.openai.com/api-keys",
+    "suggested_models": ["gpt-5-mini", "gpt-5.2"],
+    "is_server": False,
+    "needs_address": False,
+    "default_address": "",
+    "environment_key": False,
+}
+
+PROVIDER_MODELS_EXAMPLE: dict[str, Any] = {
+    "items": [
+        {
+            "name": "gpt-5-mini",
+            "context_tokens": 272000,
+            "input_usd_per_million": 0.25,
+            "output_usd_per_million": 2,
+            "calls_tools": True,
+            "follows_schema": True,
+            "reads_images": True,
+            "reasons": True,
+        }
+    ],
+    "total": 1,
+    "source": "table",
+    "problem": "",
+}
+
 PRESET_EXAMPLE: Example = {
     "name": "fast",
     "engines": {"all": EXTRACTIVE_ENGINE_EXAMPLE | {"engine": "litellm", "model": "openai/gpt-5-mini"}},
@@ -433,6 +462,8 @@ EXAMPLES: dict[str, Example] = {
     "RollbackOut": {"message": "planner@2 is active again and replaces planner@3"},
     "ProviderOut": PROVIDER_EXAMPLE,
     "ProviderTestOut": PROVIDER_TEST_EXAMPLE,
+    "ProviderKindOut": PROVIDER_KIND_EXAMPLE,
+    "ProviderModelListOut": PROVIDER_MODELS_EXAMPLE,
     "PresetOut": PRESET_EXAMPLE,
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
@@ -481,7 +512,14 @@ EXAMPLES: dict[str, Example] = {
     },
     "RatingIn": {"sentence_id": "s1", "value": 1, "correction": ""},
     "RatingOut": RATING_EXAMPLE,
-    "TenantOut": {"name": "local", "training_opt_in": False, "max_daily_spend_usd": 5, "spent_today_usd": 0.12},
+    "TenantOut": {
+        "name": "local",
+        "training_opt_in": False,
+        "max_daily_spend_usd": 5,
+        "spent_today_usd": 0.12,
+        "default_preset": "gpt-5-mini",
+        "default_engine": "extractive",
+    },
     "TenantIn": {"training_opt_in": True},
     "SessionOut": {"tenant": "local", "csrf_token": "Zy0u", "is_operator": False},
     "HealthOut": {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}},

@@ -131,9 +131,9 @@ def list_models(name: str, search: str = "", *, json: Json = False) -> int:
     table = Table("model", "context", "USD per million prompt tokens", "answer tokens", box=None)
     for model in models:
         prices = (model.input_usd_per_million, model.output_usd_per_million)
-        shown = ["unknown" if price is None else f"{price:g}" for price in prices]
+        price_texts = ["unknown" if price is None else f"{price:g}" for price in prices]
         context = f"{model.context_tokens:,}" if model.context_tokens else "unknown"
-        table.add_row(escape(strip_control(f"{name}/{model.name}")), context, *shown)
+        table.add_row(escape(strip_control(f"{name}/{model.name}")), context, *price_texts)
     Console(soft_wrap=True).print(table)
     return 0
 

@@ -70,8 +70,8 @@ async def list_models(provider: StoredProvider, env: Mapping[str, str]) -> Model
     known = {model.name: model for model in table}
     if provider.litellm_provider in SELF_HOSTED_PROVIDERS:
         known = {}  # a table cannot know with which limits one's own server was started
-    found = [_join(model, known.get(model.name)) for model in listed]
-    return ModelList(sorted(found, key=lambda model: model.name), "server")
+    joined = [_join(model, known.get(model.name)) for model in listed]
+    return ModelList(sorted(joined, key=lambda model: model.name), "server")
 
 
 def list_table_models(litellm_provider: str) -> Sequence[ProviderModel]:

@@ -1,8 +1,9 @@
 /** Records as the server sends them. Tests override the fields that they need. */
 
 import type { InputRequest } from "@/shared/api/input-requests";
-import type { Graph } from "@/shared/api/installation";
+import type { Graph, Tenant } from "@/shared/api/installation";
 import type { Source } from "@/shared/api/library";
+import type { Preset, Provider, ProviderKind, ProviderModel, ProviderTest } from "@/shared/api/providers";
 import type { Report, Sentence } from "@/shared/api/reports";
 import type { RunDetail, Step } from "@/shared/api/runs";
 import type { Evaluation, JobDetail, Metric, TrainingEvent, Version } from "@/shared/api/training";
@@ -334,6 +335,96 @@ export function anInputRequest(number: number, part: Partial<InputRequest> = {})
     requested_at: AT,
     default_at: null,
     response: null,
+    ...part,
+  };
+}
+
+export function aTenant(part: Partial<Tenant> = {}): Tenant {
+  return {
+    name: "local",
+    training_opt_in: false,
+    max_daily_spend_usd: null,
+    spent_today_usd: 0,
+    default_preset: null,
+    default_engine: "extractive",
+    ...part,
+  };
+}
+
+export function aProviderKind(part: Partial<ProviderKind> = {}): ProviderKind {
+  return {
+    name: "openai",
+    title: "OpenAI",
+    key_page: "https://platform.openai.com/api-keys",
+    suggested_models: ["gpt-5-mini"],
+    is_server: false,
+    needs_address: false,
+    default_address: "",
+    environment_key: false,
+    ...part,
+  };
+}
+
+const SERVER_KIND = { key_page: "", suggested_models: [], is_server: true };
+
+export const PROVIDER_KINDS = [
+  aProviderKind(),
+  aProviderKind({ ...SERVER_KIND, name: "ollama_chat", title: "Ollama", default_address: "http://127.0.0.1:11434" }),
+  aProviderKind({ ...SERVER_KIND, name: "hosted_vllm", title: "vLLM", default_address: "http://127.0.0.1:8000/v1" }),
+];
+
+export function aProvider(part: Partial<Provider> = {}): Provider {
+  return {
+    name: "openai",
+    provider: "openai",
+    api_base: "",
+    max_concurrent_calls: null,
+    key_set: true,
+    key_set_at: AT,
+    created_at: AT,
+    updated_at: AT,
+    last_test: null,
+    ...part,
+  };
+}
+
+export function aModel(part: Partial<ProviderModel> = {}): ProviderModel {
+  return {
+    name: "gpt-5-mini",
+    context_tokens: 272_000,
+    input_usd_per_million: 0.25,
+    output_usd_per_million: 2,
+    calls_tools: true,
+    follows_schema: true,
+    reads_images: null,
+    reasons: true,
+    ...part,
+  };
+}
+
+export function aProviderTest(part: Partial<ProviderTest> = {}): ProviderTest {
+  return {
+    model: "openai/gpt-5-mini",
+    tested_at: AT,
+    seconds: 4.2,
+    cost_usd: 0.02,
+    priced: true,
+    tokens: 1_234,
+    capabilities: [
+      { name: "plain answer", outcome: "works", detail: "1.2 s", cause: "" },
+      { name: "tool call", outcome: "works", detail: "1.1 s", cause: "" },
+    ],
+    ...part,
+  };
+}
+
+export function aPreset(part: Partial<Preset> = {}): Preset {
+  const engine = { engine: "litellm", prompt_format: "", prompt_library: "", api_base: "", options: {} };
+  return {
+    name: "gpt-5-mini",
+    engines: { all: { ...engine, model: "openai/gpt-5-mini" } },
+    budget: {},
+    built_in: false,
     ...part,
   };
 }

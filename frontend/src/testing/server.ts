@@ -5,7 +5,19 @@
 
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
-import { aGraph, aJob, aReport, aRun, aSource, aStep, SOURCE_ID, TEXT_ID } from "./builders";
+import {
+  aGraph,
+  aJob,
+  aModel,
+  aReport,
+  aRun,
+  aSource,
+  aStep,
+  aTenant,
+  PROVIDER_KINDS,
+  SOURCE_ID,
+  TEXT_ID,
+} from "./builders";
 
 export function at(path: string): string {
   return `${location.origin}/api/v1${path}`;
@@ -18,9 +30,13 @@ export function problem(status: number, title: string, more: Record<string, stri
 export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
   http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
-  http.get(at("/tenant"), () =>
-    HttpResponse.json({ name: "local", training_opt_in: false, max_daily_spend_usd: null, spent_today_usd: 0 }),
+  http.get(at("/tenant"), () => HttpResponse.json(aTenant())),
+  http.get(at("/providers"), () => HttpResponse.json([])),
+  http.get(at("/provider-kinds"), () => HttpResponse.json(PROVIDER_KINDS)),
+  http.get(at("/providers/:name/models"), () =>
+    HttpResponse.json({ items: [aModel()], total: 1, source: "server", problem: "" }),
   ),
+  http.get(at("/presets"), () => HttpResponse.json([])),
   http.get(at("/graphs"), () =>
     HttpResponse.json([
       aGraph(),

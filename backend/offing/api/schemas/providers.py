@@ -167,10 +167,10 @@ def serialize_provider_kind(kind: ProviderKind) -> ProviderKindOut:
 
 
 def serialize_models(listed: ModelList, search: str) -> ProviderModelListOut:
-    found = search_models(listed.models, search)
-    items = [ProviderModelOut.model_validate(asdict(model)) for model in found[:MAX_LISTED_MODELS]]
+    matches = search_models(listed.models, search)
+    items = [ProviderModelOut.model_validate(asdict(model)) for model in matches[:MAX_LISTED_MODELS]]
     return ProviderModelListOut.model_validate(
-        {"items": items, "total": len(found), "source": listed.source, "problem": listed.problem}
+        {"items": items, "total": len(matches), "source": listed.source, "problem": listed.problem}
     )
 
 

@@ -6,9 +6,11 @@ import { readDraft, storeDraft } from "@/shared/ui/drafts";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { Composer } from "./composer";
+import { useFirstVisit } from "./use-first-visit";
 import "./home-page.css";
 
 // Below the form, which is shown first.
+const FirstVisit = lazyView(msg`the first steps`, async () => (await import("./first-visit")).FirstVisit);
 const RecentRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).RecentRuns);
 
 interface HomePageProps {
@@ -32,6 +34,8 @@ export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: H
     setDraftKey((before) => before + 1);
     requestAnimationFrame(focus);
   };
+  const firstVisit = useFirstVisit();
+  const begin = (text: string) => (text ? fill(text) : focus());
   const latest = useRef({ fill, onAskFilled });
   useEffect(() => {
     latest.current = { fill, onAskFilled };
@@ -48,6 +52,7 @@ export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: H
         <Trans>What do you want to find out?</Trans>
       </h1>
       <Composer key={draftKey} onRunCreated={onRunCreated} />
+      {firstVisit.isShown && <FirstVisit onQuestion={begin} onBegin={firstVisit.begin} onClose={firstVisit.close} />}
       <RecentRuns search={search} onSearch={onSearch} onExample={fill} />
     </main>
   );

@@ -4490,6 +4490,19 @@ export interface components {
         /**
          * ProviderKindOut
          * @description A provider that can be stored, and what it needs.
+         * @example {
+         *       "default_address": "",
+         *       "environment_key": false,
+         *       "is_server": false,
+         *       "key_page": "https://platform.openai.com/api-keys",
+         *       "name": "openai",
+         *       "needs_address": false,
+         *       "suggested_models": [
+         *         "gpt-5-mini",
+         *         "gpt-5.2"
+         *       ],
+         *       "title": "OpenAI"
+         *     }
          */
         ProviderKindOut: {
             /**
@@ -4533,6 +4546,23 @@ export interface components {
         /**
          * ProviderModelListOut
          * @description The models of a provider by name, at most 500.
+         * @example {
+         *       "items": [
+         *         {
+         *           "calls_tools": true,
+         *           "context_tokens": 272000,
+         *           "follows_schema": true,
+         *           "input_usd_per_million": 0.25,
+         *           "name": "gpt-5-mini",
+         *           "output_usd_per_million": 2,
+         *           "reads_images": true,
+         *           "reasons": true
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "source": "table",
+         *       "total": 1
+         *     }
          */
         ProviderModelListOut: {
             /** Items */
@@ -7450,6 +7480,8 @@ export interface components {
         /**
          * TenantOut
          * @example {
+         *       "default_engine": "extractive",
+         *       "default_preset": "gpt-5-mini",
          *       "max_daily_spend_usd": 5,
          *       "name": "local",
          *       "spent_today_usd": 0.12,

@@ -1,4 +1,6 @@
-declare module "*.po" {
+/** Written by the plugin in `vite-messages.ts`. */
+declare module "virtual:view-texts" {
   import type { Messages } from "@lingui/core";
-  export const messages: Messages;
+  /** Return the texts that a view loads together with its code. Rejects if they cannot be fetched. */
+  export function fetchTexts(view: string, language: string): Promise<Messages>;
 }

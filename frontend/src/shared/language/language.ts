@@ -1,15 +1,9 @@
-/** The language of the page: the choice of this browser, and the loading of the texts. */
+/** The language of the page: the choice of this browser. */
 
-import { i18n, type Messages } from "@lingui/core";
 import { useLingui } from "@lingui/react";
 import { useState } from "react";
 import { chooseLanguage, isLanguage, type Language } from "./languages";
-
-/** Each catalog is its own chunk. The page loads only the one that it shows. */
-const CATALOGS: Record<Language, () => Promise<{ messages: Messages }>> = {
-  en: () => import("../../locales/en.po"),
-  "zh-Hans": () => import("../../locales/zh-Hans.po"),
-};
+import { showLanguage } from "./view-texts";
 
 const STORAGE_KEY = "offing.language";
 
@@ -38,9 +32,7 @@ function storeLanguageChoice(choice: LanguageChoice): void {
 /** Load the texts of a choice and show the page in its language. Rejects if they cannot be loaded. */
 export async function applyLanguage(choice: LanguageChoice): Promise<void> {
   const language = choice === "browser" ? chooseLanguage(navigator.languages) : choice;
-  const { messages } = await CATALOGS[language]();
-  document.documentElement.lang = language;
-  i18n.loadAndActivate({ locale: language, messages });
+  await showLanguage(language);
 }
 
 /** Return the choice of this browser, and a function that changes it without a reload. It rejects if it cannot. */
