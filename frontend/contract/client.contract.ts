@@ -23,6 +23,7 @@ import { runTreeQuery } from "@/shared/api/run-trees";
 import * as runs from "@/shared/api/runs";
 import { sessionQuery, signOut } from "@/shared/api/session";
 import * as shares from "@/shared/api/shares";
+import * as settings from "@/shared/api/settings";
 import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
@@ -58,6 +59,38 @@ test("the session, and the graphs, engines and servers of the installation", asy
   await updateTenant({ training_opt_in: tenant.training_opt_in });
   await updateTenant({ max_daily_spend_usd: 5 });
   expect((await fetch("/api/v1/health/ready")).ok).toBe(true);
+});
+
+test("the settings of the installation: health, search engines, MCP servers, keys, spending and tool policies", async () => {
+  const health = await client.fetchQuery(settings.healthQuery);
+  expect(health.checks.map(({ name }) => name)).toContain("Postgres");
+  expect((await client.fetchQuery(settings.storedDataQuery)).database_bytes).toBeGreaterThan(0);
+  expect((await client.fetchQuery(settings.spendingQuery)).days).toHaveLength(settings.SPENDING_DAYS);
+  const search = await client.fetchQuery(settings.searchSetupQuery);
+  expect(search.engines.length).toBeGreaterThan(5);
+  expect((await settings.runTestSearch("searxng", "coral reef")).problem).toContain("cannot be reached");
+  const mcp = await client.fetchQuery(settings.mcpSetupQuery);
+  expect(mcp.servers.map(({ name }) => name)).toEqual(["wiki"]);
+  const listing = await settings.checkMcpServer("wiki");
+  expect(listing.problem).toBe("");
+  await settings.pinMcpServer("wiki", listing.sha256);
+  await settings.unpinMcpServer("wiki");
+  const request = { url: "https://localhost/mcp", bearer: null, tools: [] };
+  expect((await settings.previewMcpServer("other", request)).problem).not.toBe("");
+  await expect(settings.addMcpServer("other", request, listing.sha256)).rejects.toMatchObject({ status: 409 });
+  const key = await settings.createApiKey("contract", 1);
+  expect((await client.fetchQuery(settings.apiKeysQuery)).map(({ id }) => id)).toContain(key.id);
+  await settings.revokeApiKey(key.id);
+  const check = await settings.checkToolPolicy({
+    text: '{"rules": [{"tool": "calculate", "allow_other_args": true}]}',
+    graph: "quiet",
+    scope: { web: false, code: false, mcp: [] },
+    calls: [{ tool: "calculate", args: { expression: "6 * 7" } }],
+  });
+  expect(check.decisions[0]?.before.outcome).toBe("allow");
+  await settings.putToolPolicy("sums", check.policy);
+  expect((await client.fetchQuery(settings.toolPoliciesQuery)).map(({ name }) => name)).toEqual(["sums"]);
+  await settings.deleteToolPolicy("sums");
 });
 
 test("a folder and single files are added, found and erased", async () => {

@@ -44,7 +44,9 @@ app.command("offing.cli.training_jobs:train", name="train", help="Train a policy
 app.command("offing.cli.training_jobs:trainer", name="trainer", help="Run queued training jobs.")
 app.command("offing.cli.training_jobs:app", name="jobs", help="Training jobs: list, show, pause, resume, cancel.")
 app.command(
-    "offing.cli.tool_policy:app", name="tool-policy", help="Check a tool policy before a run is submitted with it."
+    "offing.cli.tool_policy:app",
+    name="tool-policy",
+    help="Tool policies: check one, decide sample calls, keep them under a name.",
 )
 app.command("offing.cli.store:app", name="store", help="Items that graphs store outside their threads.")
 app.command("offing.cli.mcp:app", name="mcp", help="MCP servers, whose third-party tools runs may use.")

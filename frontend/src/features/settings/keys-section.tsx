@@ -16,6 +16,9 @@ import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import styles from "./installation.module.css";
 
+/** What each key begins with. */
+const KEY_PREFIX = "ofg_";
+
 /** Keys for programs that use the API. */
 export function KeysSection() {
   const keys = useQuery(apiKeysQuery);
@@ -166,7 +169,7 @@ function KeyRow({ apiKey, now, onRevoke }: { apiKey: ApiKey; now: number; onRevo
         <span className={styles.name} dir="auto">
           {name}
         </span>
-        <span className={styles.code}>ofg_{id}_…</span>
+        <span className={styles.code}>{`${KEY_PREFIX}${id}_…`}</span>
         {revoked_at !== null && <Badge>{t`revoked`}</Badge>}
         {revoked_at === null && !isUsable(apiKey, now) && <Badge>{t`expired`}</Badge>}
         {isUsable(apiKey, now) && (

@@ -15,6 +15,9 @@ interface Form {
   bearer: string;
 }
 
+// Not translated: examples of a name, an address and a variable.
+const EXAMPLE: Form = { name: "wiki", url: "https://mcp.wiki.example/mcp", bearer: "MCP_WIKI_TOKEN" };
+
 const EMPTY: Form = { name: "", url: "", bearer: "" };
 
 function buildRequest(form: Form, tools: readonly string[]): McpServerRequest {
@@ -45,7 +48,7 @@ export function AddServer() {
             <Input
               {...control}
               value={form.name}
-              placeholder="wiki"
+              placeholder={EXAMPLE.name}
               onChange={(e) => change({ name: e.target.value })}
             />
           )}
@@ -59,7 +62,7 @@ export function AddServer() {
               {...control}
               dir="ltr"
               value={form.url}
-              placeholder="https://mcp.wiki.example/mcp"
+              placeholder={EXAMPLE.url}
               onChange={(event) => change({ url: event.target.value })}
             />
           )}
@@ -73,7 +76,7 @@ export function AddServer() {
               {...control}
               dir="ltr"
               value={form.bearer}
-              placeholder="MCP_WIKI_TOKEN"
+              placeholder={EXAMPLE.bearer}
               onChange={(event) => change({ bearer: event.target.value })}
             />
           )}

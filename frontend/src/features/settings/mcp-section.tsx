@@ -22,7 +22,9 @@ import { ToolChanges, ToolList } from "./mcp-tools";
 
 /** MCP servers: their pinned tools, what has changed, and adding and pinning them for the operator. */
 export function McpSection() {
-  const queries = combineQueries({ setup: useQuery(mcpSetupQuery), session: useQuery(sessionQuery) });
+  const mcpSetup = useQuery(mcpSetupQuery);
+  const ownSession = useQuery(sessionQuery);
+  const queries = combineQueries({ setup: mcpSetup, session: ownSession });
   return (
     <div className={styles.stack}>
       <p className={styles.intro}>
@@ -141,6 +143,8 @@ function Checked({ server, listing, isOperator, onDone }: CheckedProps) {
       onDone();
     },
   });
+  // Not translated: a command.
+  const pinCommand = `offing mcp pin ${server.name}`;
   if (listing.problem) {
     return (
       <div role="status">
@@ -178,7 +182,7 @@ function Checked({ server, listing, isOperator, onDone }: CheckedProps) {
           </Button>
         </div>
       ) : (
-        <p className={styles.code}>offing mcp pin {server.name}</p>
+        <p className={styles.code}>{pinCommand}</p>
       )}
     </div>
   );

@@ -106,7 +106,9 @@ export function PolicyEditor({ opened }: { opened: Opened | null }) {
 
 /** What the run may use, because the tools that a policy can name depend on it. */
 function RunFields({ draft, onChange }: { draft: Draft; onChange(part: Partial<Draft>): void }) {
-  const queries = combineQueries({ graphs: useQuery(graphsQuery), servers: useQuery(mcpServersQuery) });
+  const graphList = useQuery(graphsQuery);
+  const mcpServers = useQuery(mcpServersQuery);
+  const queries = combineQueries({ graphs: graphList, servers: mcpServers });
   const toggle = (name: string, on: boolean) =>
     onChange({ mcp: on ? [...draft.mcp, name] : draft.mcp.filter((one) => one !== name) });
   return (

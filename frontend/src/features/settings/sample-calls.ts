@@ -7,6 +7,7 @@ export interface SampleCall {
   args: Record<string, unknown>;
 }
 
+// Not translated: a tool policy in JSON.
 export const EXAMPLE_POLICY = `{
   "rules": [
     {"tool": "search_library", "allow_other_args": true},
@@ -19,6 +20,7 @@ export const EXAMPLE_POLICY = `{
 }
 `;
 
+// Not translated: calls of tools with arguments in JSON.
 export const EXAMPLE_CALLS = `web_search {"query": "pool size"}
 fetch_page {"url": "https://docs.python.org/3/search.html?q=pool"}
 fetch_page {"url": "https://example.org/"}

@@ -16,27 +16,6 @@ export const STEP_PAGE_SIZE = 256;
 
 const ENDED_STATUSES: ReadonlySet<RunStatus> = new Set(["done", "failed", "cancelled"]);
 
-/** Return whether the run has ended: no more steps will be appended. */
-export function hasEnded(run: { status: RunStatus }): boolean {
-  return ENDED_STATUSES.has(run.status);
-}
-
-export function runsQuery(search: string) {
-  return infiniteQueryOptions({
-    queryKey: ["runs", search],
-    queryFn: ({ pageParam, signal }) =>
-      unwrap(
-        api.GET("/api/v1/runs", {
-          params: { query: { q: search || undefined, cursor: pageParam ?? undefined, limit: 20 } },
-          signal,
-        }),
-      ),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next,
-    refetchInterval: ({ state }) => (state.data?.pages[0]?.items.some((run) => !hasEnded(run)) ? 5_000 : false),
-  });
-}
-
 /** What a list of runs shows. Absent fields mean any. */
 export interface RunListFilter {
   q?: string | undefined;
