@@ -218,6 +218,19 @@ test("a way to ask is saved, applied, renamed and deleted", async () => {
   expect(calls.map(([kind]) => kind)).toEqual(["save", "change", "delete"]);
 });
 
+test("the palette applies a saved way to ask", async () => {
+  const settings = { graph: "agentflow", budget: { depth: "deep", max_turns: 40 }, scope: { web: true }, engines: {} };
+  const preset = { id: RUN_ID, name: "News", settings, created_at: "", updated_at: "" };
+  server.use(http.get(at("/question-presets"), () => HttpResponse.json({ items: [preset] })));
+  const { user, router } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Find" }));
+  await user.click(await screen.findByRole("option", { name: /Ask as in “News”/ }));
+  await waitFor(() => expect(screen.getByRole("radio", { name: "Deep" })).toBeChecked());
+  expect(await screen.findByRole("checkbox", { name: "Search the web and read public pages" })).toBeChecked();
+  await waitFor(() => expect(router.state.location.search).toEqual({}));
+  expect(screen.getByRole("radio", { name: "Deep" })).toBeChecked();
+});
+
 test("each line becomes a run after a confirmation, and a line that fails is kept with its reason", async () => {
   const questions: string[] = [];
   server.use(
