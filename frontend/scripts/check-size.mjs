@@ -28,6 +28,9 @@ export const ON_DEMAND = [
   "src/app/command-palette.tsx",
   "src/features/graph-state/graph-state-view.tsx",
   "src/features/home/first-visit.tsx",
+  "src/features/home/composer-notes.tsx",
+  "src/features/home/options-panel.tsx",
+  "src/features/home/question-list.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
   "src/features/plan/plan-rail.tsx",
@@ -55,6 +58,7 @@ export const ON_DEMAND = [
   "src/features/training/job-view.tsx",
   "src/features/training/versions-view.tsx",
   "src/shared/ui/overlays.tsx",
+  "src/shared/upload/upload-list.tsx",
   "src/stories/stories-page.tsx",
 ];
 

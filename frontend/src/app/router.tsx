@@ -144,7 +144,7 @@ function SignInRoute() {
 
 function HomeRoute() {
   useLanguage();
-  const { ask, q } = homeRoute.useSearch();
+  const { ask, q, preset } = homeRoute.useSearch();
   const navigate = useNavigate();
   const toast = useToast();
   const handleAskFilled = (replaced: string) => {
@@ -157,6 +157,8 @@ function HomeRoute() {
     <HomePage
       ask={ask ?? null}
       onAskFilled={handleAskFilled}
+      preset={preset ?? null}
+      onPresetApplied={() => navigate({ to: "/", search: {}, replace: true })}
       search={q ?? ""}
       onSearch={(text) => navigate({ to: "/", search: text ? { q: text } : {}, replace: true })}
       onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })}

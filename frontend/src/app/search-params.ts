@@ -104,11 +104,16 @@ export function compareSearch(raw: Record<string, unknown>): CompareSearch {
 export interface HomeSearch extends RunsSearch {
   /** A question that is put into the form. Nothing is sent. */
   ask?: string;
+  /** Id of a question preset that the form gets its options from. */
+  preset?: string;
 }
+
+const UUID = /^[0-9a-f-]{36}$/;
 
 export function homeSearch(raw: Record<string, unknown>): HomeSearch {
   const ask = parseText(raw.ask);
-  return { ...runsSearch(raw), ...(ask && { ask }) };
+  const preset = typeof raw.preset === "string" && UUID.test(raw.preset) ? raw.preset : undefined;
+  return { ...runsSearch(raw), ...(ask && { ask }), ...(preset && { preset }) };
 }
 
 export interface SignInSearch {
@@ -148,7 +153,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 
 export function trainingSearch(raw: Record<string, unknown>): TrainingSearch {
   const policy = typeof raw.policy === "string" && raw.policy !== "" ? raw.policy : undefined;
-  const job = typeof raw.job === "string" && /^[0-9a-f-]{36}$/.test(raw.job) ? raw.job : undefined;
+  const job = typeof raw.job === "string" && UUID.test(raw.job) ? raw.job : undefined;
   const distill = typeof raw.distill === "string" && NAME.test(raw.distill) ? raw.distill : undefined;
   if (policy) return { policy };
   return distill ? { distill: distill } : { ...(job && { job }) };
