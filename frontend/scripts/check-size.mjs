@@ -16,6 +16,7 @@ export const ROUTES = {
   "/": ["src/features/home/home-page.tsx"],
   "/runs": ["src/app/runs-page.tsx"],
   "/runs/$runId": ["src/app/run-page.tsx"],
+  "/runs/compare": ["src/features/compare/compare-page.tsx"],
   "/library": ["src/features/library/library-page.tsx"],
   "/training": ["src/features/training/training-page.tsx"],
   "/settings": ["src/features/settings/settings-page.tsx"],
@@ -26,6 +27,7 @@ export const ROUTES = {
 /** Parts of a view that are loaded after it, and what is loaded when a person opens something. */
 export const ON_DEMAND = [
   "src/app/command-palette.tsx",
+  "src/app/run-list-view.tsx",
   "src/features/graph-state/graph-state-view.tsx",
   "src/features/home/first-visit.tsx",
   "src/features/home/composer-notes.tsx",
@@ -41,6 +43,7 @@ export const ON_DEMAND = [
   "src/features/run/answer-drafts.tsx",
   "src/features/run/message-bar.tsx",
   "src/features/run/minimap-panel.tsx",
+  "src/features/run/run-menu.tsx",
   "src/features/session/settings-form.tsx",
   "src/features/settings/appearance-section.tsx",
   "src/features/settings/health-section.tsx",

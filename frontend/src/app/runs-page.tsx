@@ -1,12 +1,14 @@
+import { msg } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
-import { GettingStarted } from "@/features/home/getting-started";
 import { RunFilters } from "@/features/runs/run-filters";
-import { RunsView } from "@/features/runs/runs-view";
 import type { RunListFilter } from "@/shared/api/runs";
 import { useDebounced } from "@/shared/ui/hooks";
+import { lazyView } from "@/shared/ui/lazy-view";
 import "./runs-page.css";
 import type { RunListSearch } from "./search-params";
+
+const RunListView = lazyView(msg`the runs`, async () => (await import("./run-list-view")).RunListView);
 
 interface RunsPageProps {
   search: RunListSearch;
@@ -36,14 +38,14 @@ export function RunsPage({ search, onSearch, onExample }: RunsPageProps) {
         onFilter={(part) => onSearch({ ...search, ...part }, true)}
         onClear={() => onSearch({}, true)}
       />
-      <RunsView
+      <RunListView
         key={JSON.stringify(filter)}
         filter={filter}
         showsAll={showsAll}
         onShowAll={() => onSearch({ ...search, all: true }, true)}
         onTag={(tag) => onSearch({ ...search, tag }, true)}
         onClear={() => onSearch({}, true)}
-        gettingStarted={<GettingStarted onExample={onExample} />}
+        onExample={onExample}
       />
     </main>
   );

@@ -250,7 +250,7 @@ function SourceList({ name, sources }: { name: string; sources: readonly Compare
       </ul>
       {shown.length < sources.length && (
         <button type="button" className="btn small" onClick={() => setShowsAll(true)}>
-          {plural(sources.length - shown.length, { one: "Show # more", other: "Show # more" })}
+          <Trans>Show {sources.length - shown.length} more</Trans>
         </button>
       )}
     </section>

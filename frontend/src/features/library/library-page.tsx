@@ -151,7 +151,7 @@ export function LibraryPage({ highlighted, collection, onCollection, search, onS
       {selected.length > 0 && (
         <section className={styles.bar} aria-label={t`Selected documents`}>
           <b className="num" role="status">
-            {plural(selected.length, { one: "# selected", other: "# selected" })}
+            <Trans>{selected.length} selected</Trans>
           </b>
           <Button small onClick={() => setMoving(true)}>
             <Trans>Move to a collection…</Trans>

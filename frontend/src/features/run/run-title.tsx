@@ -1,68 +1,26 @@
-import { t } from "@lingui/core/macro";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { msg } from "@lingui/core/macro";
 import { useState } from "react";
 import { type RunDetail, runName } from "@/shared/api/runs";
-import { DeleteDialog } from "@/shared/runs/delete-dialog";
-import { listRunActions } from "@/shared/runs/run-actions";
-import { TagsDialog } from "@/shared/runs/tags-dialog";
-import { TitleField } from "@/shared/runs/title-field";
-import { useOrganize } from "@/shared/runs/use-organize";
-import { Menu } from "@/shared/ui/menu";
-import { ProblemNote } from "@/shared/ui/problem-note";
-import styles from "./run-title.module.css";
+import { lazyView } from "@/shared/ui/lazy-view";
+
+const RunMenu = lazyView(msg`the menu of the run`, async () => (await import("./run-menu")).RunMenu, true);
 
 /** The name of a run with its tags, and the menu that changes them. The question stands below a title of its own. */
 export function RunTitle({ run }: { run: RunDetail }) {
-  const organize = useOrganize();
-  const navigate = useNavigate();
-  const [open, setOpen] = useState<"title" | "tags" | "delete" | null>(null);
-  const close = () => setOpen(null);
-  const actions = listRunActions(run, {
-    organize,
-    onRename: () => setOpen("title"),
-    onTags: () => setOpen("tags"),
-    onDelete: () => setOpen("delete"),
-    onCompare: () => navigate({ to: "/runs/compare", search: { a: run.id } }),
-  });
+  const [isRenaming, setRenaming] = useState(false);
   return (
     <>
-      <div className={styles.line}>
-        {open === "title" ? (
-          <span className={styles.field}>
-            <TitleField run={run} onSave={(title) => organize.rename(run, title)} onClose={close} />
-          </span>
-        ) : (
-          <h1 dir="auto">{runName(run)}</h1>
-        )}
-        <Labels run={run} />
-        <Menu label="⋯" name={t`Actions for this run`} className={`btn plain small ${styles.menu}`} items={actions} />
+      <div className="run-title">
+        <h1 dir="auto" hidden={isRenaming}>
+          {runName(run)}
+        </h1>
+        <RunMenu run={run} isRenaming={isRenaming} onRenaming={setRenaming} />
       </div>
       {run.given_title && (
-        <p dir="auto" className={styles.question} title={run.question}>
+        <p dir="auto" className="run-question" title={run.question}>
           {run.question}
         </p>
       )}
-      <ProblemNote error={organize.error} />
-      {open === "tags" && <TagsDialog runs={[run]} organize={organize} onClose={close} />}
-      {open === "delete" && (
-        <DeleteDialog runs={[run]} onClose={close} onDeleted={() => navigate({ to: "/runs", search: {} })} />
-      )}
     </>
-  );
-}
-
-/** Pin, archive and tags. A tag leads to the runs that have it. */
-function Labels({ run }: { run: RunDetail }) {
-  if (!run.pinned_at && !run.archived_at && run.tags.length === 0) return null;
-  return (
-    <span className={styles.labels}>
-      {run.pinned_at && <span>{t`Pinned`}</span>}
-      {run.archived_at && <span>{t`Archived`}</span>}
-      {run.tags.map((tag) => (
-        <Link key={tag} to="/runs" search={{ tag }} className={styles.tag}>
-          <bdi>{tag}</bdi>
-        </Link>
-      ))}
-    </span>
   );
 }

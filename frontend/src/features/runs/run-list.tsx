@@ -79,9 +79,9 @@ export function RunList(props: RunListProps) {
       description: t`Archive the run, or return it to the list`,
       run: withCurrent((run) => organize.archive([run], !run.archived_at)),
     },
-    { keys: "t", description: t`Tags of the run`, run: withCurrent((run) => onTags([run])) },
-    { keys: "r", description: t`Rename the run`, run: withCurrent((run) => setRenaming(run.id)) },
-    { keys: "Delete", description: t`Delete the run`, run: withCurrent((run) => onDelete([run])) },
+    { keys: "t", description: t`Tags…`, run: withCurrent((run) => onTags([run])) },
+    { keys: "r", description: t`Rename`, run: withCurrent((run) => setRenaming(run.id)) },
+    { keys: "Delete", description: t`Delete…`, run: withCurrent((run) => onDelete([run])) },
   ]);
   return (
     <ul ref={list} className={styles.list} style={{ height: virtual.getTotalSize() }} aria-label={t`Runs`}>

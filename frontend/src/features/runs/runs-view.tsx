@@ -20,7 +20,7 @@ import { useSelection } from "./use-selection";
 /** Number of runs that are shown above passages of documents. */
 const MAX_MATCHES = 8;
 
-interface RunsViewProps {
+export interface RunsViewProps {
   filter: RunListFilter;
   /** Whether a search lists all matching runs, and not only the first with passages of documents. */
   showsAll: boolean;

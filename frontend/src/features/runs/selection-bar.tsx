@@ -1,4 +1,4 @@
-import { plural, t } from "@lingui/core/macro";
+import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
@@ -23,7 +23,7 @@ export function SelectionBar({ runs, organize, onTags, onDelete, onClear }: Sele
   return (
     <section className={styles.bar} aria-label={t`Selected runs`}>
       <b className="num" role="status">
-        {plural(runs.length, { one: "# selected", other: "# selected" })}
+        <Trans>{runs.length} selected</Trans>
       </b>
       <Button small onClick={onTags}>
         <Trans>Tags…</Trans>
