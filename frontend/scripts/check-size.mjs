@@ -26,6 +26,8 @@ export const CATALOGS = ["src/locales/en.po", "src/locales/zh-Hans.po"];
 /** Parts of a view that are loaded after it, and what is loaded when a person opens something. */
 export const ON_DEMAND = [
   "src/app/command-palette.tsx",
+  "src/features/cost/cost-view.tsx",
+  "src/features/graph-drawing/graph-view.tsx",
   "src/features/graph-state/graph-state-view.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
@@ -39,6 +41,7 @@ export const ON_DEMAND = [
   "src/features/run/minimap-panel.tsx",
   "src/features/session/settings-form.tsx",
   "src/features/sources/sources-view.tsx",
+  "src/features/timeline/fork-form.tsx",
   "src/features/timeline/timeline.tsx",
   "src/features/tokens/tokens-view.tsx",
   "src/features/training/job-view.tsx",

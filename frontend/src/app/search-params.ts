@@ -2,7 +2,7 @@
 
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
 
-export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
+export const TABS = ["timeline", "state", "graph", "sources", "report", "cost", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
 
 export interface RunSearch {
@@ -11,6 +11,10 @@ export interface RunSearch {
   step?: number;
   /** Step marks that the timeline is filtered by. */
   only?: string;
+  /** Text that is searched for in the steps. */
+  q?: string;
+  /** Node of the graph whose steps the timeline shows. */
+  node?: string;
   /** Numbers of the pinned citations. */
   cite?: number[];
 }
@@ -19,10 +23,24 @@ function parsePositiveInteger(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
+/** Maximum length of a search text in an address. */
+const MAX_SEARCH_CHARS = 500;
+
+/** Maximum length of a text that the server searches for in steps. */
+export const MAX_STEP_SEARCH_CHARS = 200;
+
+function parseText(value: unknown): string | undefined {
+  // A text of digits alone is parsed as a number.
+  const text = typeof value === "number" ? String(value) : value;
+  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
+}
+
 export function runSearch(raw: Record<string, unknown>): RunSearch {
   const tab = TABS.find((name) => name === raw.tab);
   const step = parsePositiveInteger(raw.step);
   const only = typeof raw.only === "string" && /^[psrcmvwfhn]+$/.test(raw.only) ? raw.only : undefined;
+  const q = parseText(raw.q)?.slice(0, MAX_STEP_SEARCH_CHARS);
+  const node = parseText(raw.node)?.slice(0, MAX_STEP_SEARCH_CHARS);
   const cite = Array.isArray(raw.cite)
     ? raw.cite.map(parsePositiveInteger).filter((number) => number !== undefined)
     : [];
@@ -30,17 +48,10 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
     ...(tab && { tab }),
     ...(step && { step }),
     ...(only && { only }),
+    ...(q && { q }),
+    ...(node && { node }),
     ...(cite.length > 0 && { cite }),
   };
-}
-
-/** Maximum length of a search text in an address. */
-const MAX_SEARCH_CHARS = 500;
-
-function parseText(value: unknown): string | undefined {
-  // A text of digits alone is parsed as a number.
-  const text = typeof value === "number" ? String(value) : value;
-  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
 }
 
 export interface RunsSearch {

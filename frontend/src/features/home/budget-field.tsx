@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
-import type { Engine, Graph } from "@/shared/api/installation";
+import { type Engine, type Graph, listEngineOptions } from "@/shared/api/installation";
 import { useDismissable } from "@/shared/ui/dismissable";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
-import { listEngineOptions, type QuestionDraft } from "./request";
+import type { QuestionDraft } from "./request";
 
 type BudgetSettings = Pick<QuestionDraft, "usd" | "minutes" | "graph" | "engine">;
 

@@ -1,13 +1,6 @@
 import { expect, test } from "vitest";
-import type { Graph } from "@/shared/api/installation";
-import {
-  buildRunRequest,
-  describeAttached,
-  listEngineOptions,
-  type QuestionDraft,
-  validateDraft,
-  validateEngine,
-} from "./request";
+import { type Graph, listEngineOptions } from "@/shared/api/installation";
+import { buildRunRequest, describeAttached, type QuestionDraft, validateDraft, validateEngine } from "./request";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
