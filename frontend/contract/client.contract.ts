@@ -20,6 +20,7 @@ import * as library from "@/shared/api/library";
 import * as providers from "@/shared/api/providers";
 import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
+import * as views from "@/shared/api/run-views";
 import * as runs from "@/shared/api/runs";
 import { sessionQuery, signOut } from "@/shared/api/session";
 import * as shares from "@/shared/api/shares";
@@ -141,6 +142,9 @@ test("a run is created, messaged, paused, resumed and ended", async () => {
     expect(recent.items.every(({ minimap }) => typeof minimap === "string")).toBe(true);
   }
   await runs.sendUserMessage(run.id, "Look at the rivers.");
+  const plan = await client.fetchQuery(views.planQuery(run.id, true));
+  const changed = await views.changePlan(run.id, plan.version, [{ text: "Which rivers?", must_answer: true }]);
+  expect(changed.change?.state).toBe("queued");
   await runs.pauseRun(run.id);
   await runs.resumeRun(run.id);
   await runs.cancelRun(run.id, "finish");
@@ -211,7 +215,18 @@ test("an ended run is read, exported, rated and followed up", async () => {
   const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4, "research"), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
-  const fork = await runs.forkRun(run.id, 1, "contract-3");
+  for (const query of [
+    views.planQuery(run.id, false),
+    views.nodesQuery(run.id, false),
+    views.usageQuery(run.id, false),
+    views.runSourcesQuery(run.id, false, 1),
+    views.stepMatchesQuery(run.id, "salt", "", false),
+    views.stepMatchesQuery(run.id, "", "speak", false),
+  ]) {
+    expect(await client.fetchQuery(query as ReturnType<typeof views.planQuery>)).toBeTruthy();
+  }
+  const changes = { at_seq: 1, message: "Only the rivers.", engines: {}, budget: { ...run.budget, max_turns: 6 } };
+  const fork = await runs.forkRun(run.id, changes, "contract-3");
   expect(fork).toMatchObject({ forked_from_id: run.id, forked_at_seq: 1 });
   await runs.cancelRun(fork.id, "discard");
 });

@@ -28,6 +28,8 @@ export const ROUTES = {
 export const ON_DEMAND = [
   "src/app/command-palette.tsx",
   "src/app/run-list-view.tsx",
+  "src/features/cost/cost-view.tsx",
+  "src/features/graph-drawing/graph-view.tsx",
   "src/features/graph-state/graph-state-view.tsx",
   "src/features/home/first-visit.tsx",
   "src/features/home/composer-notes.tsx",
@@ -56,6 +58,7 @@ export const ON_DEMAND = [
   "src/features/settings/search-section.tsx",
   "src/features/settings/spending-section.tsx",
   "src/features/sources/sources-view.tsx",
+  "src/features/timeline/fork-form.tsx",
   "src/features/timeline/timeline.tsx",
   "src/features/tokens/tokens-view.tsx",
   "src/features/training/job-view.tsx",

@@ -56,6 +56,8 @@ const GraphStateView = lazyView(
   msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
 );
+const GraphView = lazyView(msg`the graph`, async () => (await import("@/features/graph-drawing/graph-view")).GraphView);
+const CostView = lazyView(msg`the cost`, async () => (await import("@/features/cost/cost-view")).CostView);
 const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
@@ -97,8 +99,10 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const labels = {
     timeline: t`Timeline`,
     ...(hasState && { state: t`State` }),
+    graph: t`Graph`,
     sources: t`Sources`,
     report: t`Report`,
+    cost: t`Cost`,
     tokens: t`Tokens`,
   };
   const selected = search.step ?? null;
@@ -115,7 +119,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
 
   const selectStep = (seq: number) => {
     setSheet(null);
-    onSearch({ step: seq, tab: "timeline", only: undefined });
+    onSearch({ step: seq, tab: "timeline", only: undefined, q: undefined, node: undefined });
   };
   const togglePin = (number: number) => {
     const rest = pinned.filter((other) => other !== number);
@@ -126,6 +130,8 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   useHotkeys([
     { keys: "g t", description: t`Timeline`, run: () => onSearch({ tab: "timeline" }) },
     ...(hasState ? [{ keys: "g a", description: t`State`, run: () => onSearch({ tab: "state" }) }] : []),
+    { keys: "g p", description: t`Graph`, run: () => onSearch({ tab: "graph" }) },
+    { keys: "g c", description: t`Cost`, run: () => onSearch({ tab: "cost" }) },
     { keys: "g k", description: t`Tokens`, run: () => onSearch({ tab: "tokens" }) },
     { keys: "g s", description: t`Sources`, run: () => onSearch({ tab: "sources" }) },
     { keys: "g r", description: t`Report`, run: () => onSearch({ tab: "report" }) },
@@ -137,7 +143,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   ]);
 
   const rail = (
-    <PlanRail log={log} marks={marks} active={active} selected={selected} loadRange={loadRange} onPick={selectStep} />
+    <PlanRail
+      runId={run.id}
+      log={log}
+      marks={marks}
+      active={active}
+      selected={selected}
+      loadRange={loadRange}
+      onPick={selectStep}
+    />
   );
   const digDeeper = <DigDeeper run={run} onRunCreated={onRunCreated} />;
   const withReport = (renderReport: (report: Report) => ReactNode, fallback: ReactNode = null) => (
@@ -190,13 +204,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
             <div className="run-panel" {...tabPanelProps("run-", tab)} ref={setColumn}>
               {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
               <ProblemNote error={stepsError} onRetry={retry} />
-              <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />
+              {tab !== "graph" && <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />}
               {tab === "timeline" && (
                 <Timeline
                   runId={run.id}
                   log={log}
                   marks={marks}
                   markFilter={search.only ?? ""}
+                  search={search.q ?? ""}
+                  node={search.node ?? ""}
                   active={active}
                   selected={selected}
                   scroller={scroller}
@@ -204,21 +220,36 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                   loadRange={loadRange}
                   onSelect={(seq) => onSearch({ step: seq })}
                   onVisibleRange={setVisibleRange}
-                  onShowAll={() => onSearch({ only: undefined })}
+                  onSearch={(text) => onSearch({ q: text || undefined })}
+                  onShowAll={() => onSearch({ only: undefined, node: undefined })}
                 />
               )}
               {tab === "state" && stateView && (
                 <GraphStateView run={run} view={stateView} last={log.last} active={active} onPick={selectStep} />
               )}
+              {tab === "graph" && (
+                <Loaded query={graphs} label={t`the graphs`}>
+                  {(loaded) => (
+                    <GraphView
+                      run={run}
+                      graph={loaded.find(({ name }) => name === run.graph) ?? null}
+                      active={active}
+                      node={search.node ?? ""}
+                      onNode={(node) => onSearch({ node, only: undefined, q: undefined, tab: "timeline" })}
+                    />
+                  )}
+                </Loaded>
+              )}
+              {tab === "cost" && <CostView run={run} active={active} />}
               {tab === "tokens" && <TokensView run={run} active={active} onPick={selectStep} />}
               {tab === "sources" && (
                 <SourcesView
+                  runId={run.id}
+                  active={active}
                   isReportWritten={isReportWritten}
                   report={reportResult}
-                  log={log}
                   marks={marks}
                   pinned={pinned}
-                  loadRange={loadRange}
                   onPick={selectStep}
                   onPin={togglePin}
                 />

@@ -3,7 +3,7 @@
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
 import type { RunListFilter } from "@/shared/api/runs";
 
-export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
+export const TABS = ["timeline", "state", "graph", "sources", "report", "cost", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
 
 export interface RunSearch {
@@ -12,6 +12,10 @@ export interface RunSearch {
   step?: number;
   /** Step marks that the timeline is filtered by. */
   only?: string;
+  /** Text that is searched for in the steps. */
+  q?: string;
+  /** Node of the graph whose steps the timeline shows. */
+  node?: string;
   /** Numbers of the pinned citations. */
   cite?: number[];
 }
@@ -20,10 +24,24 @@ function parsePositiveInteger(value: unknown): number | undefined {
   return typeof value === "number" && Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
+/** Maximum length of a search text in an address. */
+const MAX_SEARCH_CHARS = 500;
+
+/** Maximum length of a text that the server searches for in steps. */
+export const MAX_STEP_SEARCH_CHARS = 200;
+
+function parseText(value: unknown): string | undefined {
+  // A text of digits alone is parsed as a number.
+  const text = typeof value === "number" ? String(value) : value;
+  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
+}
+
 export function runSearch(raw: Record<string, unknown>): RunSearch {
   const tab = TABS.find((name) => name === raw.tab);
   const step = parsePositiveInteger(raw.step);
   const only = typeof raw.only === "string" && /^[psrcmvwfhn]+$/.test(raw.only) ? raw.only : undefined;
+  const q = parseText(raw.q)?.slice(0, MAX_STEP_SEARCH_CHARS);
+  const node = parseText(raw.node)?.slice(0, MAX_STEP_SEARCH_CHARS);
   const cite = Array.isArray(raw.cite)
     ? raw.cite.map(parsePositiveInteger).filter((number) => number !== undefined)
     : [];
@@ -31,21 +49,14 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
     ...(tab && { tab }),
     ...(step && { step }),
     ...(only && { only }),
+    ...(q && { q }),
+    ...(node && { node }),
     ...(cite.length > 0 && { cite }),
   };
 }
 
-/** Maximum length of a search text in an address. */
-const MAX_SEARCH_CHARS = 500;
-
 /** Maximum length of the words for which runs are searched, as the server has it. */
 const MAX_RUN_QUERY_CHARS = 200;
-
-function parseText(value: unknown): string | undefined {
-  // A text of digits alone is parsed as a number.
-  const text = typeof value === "number" ? String(value) : value;
-  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
-}
 
 export interface RunsSearch {
   /** Text that the questions of the listed runs contain. */

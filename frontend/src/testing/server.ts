@@ -65,6 +65,13 @@ export const server = setupServer(
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
     HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
   ),
+  http.get(at("/runs/:id/plan"), () =>
+    HttpResponse.json({ supports_changes: true, version: 0, items: [], change: null }),
+  ),
+  http.get(at("/runs/:id/step-matches"), () => HttpResponse.json({ items: [], total: 0, next: null })),
+  http.get(at("/runs/:id/nodes"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/runs/:id/usage"), () => HttpResponse.json({ roles: [], points: [] })),
+  http.get(at("/runs/:id/sources"), () => HttpResponse.json({ items: [], total: 0, is_complete: true })),
   http.get(at("/runs/:id/drafts"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/tree"), () => HttpResponse.json({ parent_id: null, children: [] })),
   http.get(at("/runs/:id/input-requests"), () => HttpResponse.json({ items: [] })),

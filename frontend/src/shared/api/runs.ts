@@ -9,6 +9,7 @@ export type Live = Schemas["LiveStatusOut"];
 export type Step = Schemas["StepOut"];
 export type StepKind = Schemas["StepKind"];
 export type RunRequest = Schemas["RunIn"];
+export type ForkRequest = Schemas["ForkIn"];
 export type FollowUpKind = Schemas["FollowUpKind"];
 
 /** Number of steps per page of the timeline. */
@@ -181,12 +182,12 @@ export function createRun(body: RunRequest, key: string) {
   return unwrap(api.POST("/api/v1/runs", { body, params: { header: { "idempotency-key": key } } }));
 }
 
-/** Fork a run after a step. `key` is the idempotency key. */
-export function forkRun(runId: string, step: number, key: string) {
+/** Fork a run after a step, with other values from there on. `key` is the idempotency key. */
+export function forkRun(runId: string, fork: ForkRequest, key: string) {
   return unwrap(
     api.POST("/api/v1/runs/{run_id}/fork", {
       params: { path: { run_id: runId }, header: { "idempotency-key": key } },
-      body: { at_seq: step, engines: {}, message: "" },
+      body: fork,
     }),
   );
 }
