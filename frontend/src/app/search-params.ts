@@ -1,5 +1,6 @@
 /** The part of a view's state that its address holds. Unknown parameters are dropped. Pure. */
 
+import { REPORT_PARTS, type ReportPart } from "@/features/report/report-parts";
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
 
 export const TABS = ["timeline", "state", "sources", "report", "tokens"] as const;
@@ -13,6 +14,10 @@ export interface RunSearch {
   only?: string;
   /** Numbers of the pinned citations. */
   cite?: number[];
+  /** Part of the report tab. Absent: the text. */
+  part?: ReportPart;
+  /** Version of the report. Absent: the latest. */
+  version?: number;
 }
 
 function parsePositiveInteger(value: unknown): number | undefined {
@@ -26,11 +31,15 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
   const cite = Array.isArray(raw.cite)
     ? raw.cite.map(parsePositiveInteger).filter((number) => number !== undefined)
     : [];
+  const part = REPORT_PARTS.find((name) => name === raw.part);
+  const version = parsePositiveInteger(raw.version);
   return {
     ...(tab && { tab }),
     ...(step && { step }),
     ...(only && { only }),
     ...(cite.length > 0 && { cite }),
+    ...(part && { part }),
+    ...(version && { version }),
   };
 }
 
