@@ -10,6 +10,7 @@ import { fromPreset, toPreset } from "@/features/home/question-presets";
 import { buildRunRequest } from "@/features/home/request";
 import { DEFAULT_SETTINGS } from "@/features/home/settings";
 import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
+import { applyAction, buildEditRequest, editFromReport } from "@/features/report/edit-model";
 import { buildFollowUp } from "@/features/run/follow-up";
 import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
@@ -18,7 +19,7 @@ import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-re
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
 import * as providers from "@/shared/api/providers";
-import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
+import * as reports from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
 import * as views from "@/shared/api/run-views";
 import * as runs from "@/shared/api/runs";
@@ -202,16 +203,17 @@ test("an ended run is read, exported, rated and followed up", async () => {
   await client.fetchQuery(stepsWithPayloadQuery(run.id, ["memory", "role_call"], run.last_seq, false));
   await client.fetchQuery(reportVersionsQuery(run.id, false));
   await client.fetchInfiniteQuery(trajectoryQuery(known.rollout, false));
-  const report = await client.fetchQuery(reportQuery(run.id, true));
+  const report = await client.fetchQuery(reports.reportQuery(run.id, true));
   expect(report?.citations).toHaveLength(1);
-  for (const format of ["md", "html", "json"] as const) {
-    expect((await fetch(runs.exportUrl(run.id, format))).ok).toBe(true);
+  for (const format of reports.EXPORT_FORMATS) {
+    const exported = await reports.exportReport(run.id, format, 1, new AbortController().signal);
+    expect(exported.name).toMatch(new RegExp(`\\.${format}$`));
   }
   const files = await client.fetchQuery(runFilesQuery(run.id));
   expect((await fetch(fileUrl(run.id, files.items[0]?.sha256 ?? ""))).ok).toBe(true);
-  await createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
-  await createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
-  await client.fetchQuery(ratingsQuery(run.id));
+  await reports.createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
+  await reports.createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
+  await client.fetchQuery(reports.ratingsQuery(run.id));
   const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4, "research"), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
@@ -239,6 +241,21 @@ test("a report is shared, read without an account, and the link is revoked", asy
   const listed = await client.fetchInfiniteQuery(shares.sharesQuery(known.ended));
   expect(listed.pages[0]?.items.map((one) => one.id)).toContain(created.share.id);
   await shares.revokeShare(created.share.id);
+});
+
+test("a report is edited, its versions are compared, and an earlier one is restored", async () => {
+  const report = await client.fetchQuery(reports.reportVersionQuery(known.ended, 1));
+  const passages = await client.fetchInfiniteQuery(reports.evidenceQuery(known.ended, ""));
+  expect(passages.pages[0]?.items).toBeDefined();
+  const edited = applyAction(editFromReport(report), { type: "title", text: "Salt in rivers" });
+  const saved = await reports.saveReport(known.ended, buildEditRequest(edited, { base: 1, latest: 1 }, "Named"));
+  expect(saved).toMatchObject({ version: 2, title: "Salt in rivers", note: "Named" });
+  expect(await client.fetchQuery(reports.changesQuery(known.ended, 1, 2))).toMatchObject({
+    title_before: report.title,
+  });
+  expect((await reports.restoreReport(known.ended, 1, 2)).version).toBe(3);
+  const versions = await client.fetchInfiniteQuery(reports.versionsQuery(known.ended));
+  expect(versions.pages[0]?.items.map((one) => one.version)).toEqual([3, 2, 1]);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

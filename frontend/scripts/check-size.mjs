@@ -41,6 +41,8 @@ export const ON_DEMAND = [
   "src/features/report/evidence-preview.tsx",
   "src/features/report/evidence.tsx",
   "src/features/report/no-report.tsx",
+  "src/features/report/report-tab.tsx",
+  "src/features/report/report-tools.ts",
   "src/features/report/report-view.tsx",
   "src/features/run/answer-drafts.tsx",
   "src/features/run/message-bar.tsx",

@@ -16,10 +16,10 @@ QUOTE = "Rivers carry dissolved salt into the sea."
 SECOND = "The sun takes the water away and leaves the salt."
 
 
-async def finished(api: Api, **more: object) -> UUID:
+async def finished(api: Api) -> UUID:
     """An ended run that has read a document and reported on it."""
     source = await library.get_source(api.database, api.tenant, await api.hands.document())
-    run = await api.submit(**more)
+    run = await api.submit()
     fence = await api.hands.claim(run)
     passage = {"text_id": str(source.text_id), "source": str(source.id), "start": 0, "end": len(TEXT), "text": TEXT}
     content = {"passages": [passage | {"title": "Salt", "heading": "Salt", "name": "salt.md"}]}
@@ -178,7 +178,8 @@ HOSTILE = "<script>alert(1)</script> [x](javascript:alert(1)) ![y](http://evil/)
 
 async def test_hostile_text_of_an_edit_stays_text_in_every_export_of_its_version(api: Api) -> None:
     run = await finished(api)
-    edit = await load_edit(api, run) | {"title": HOSTILE, "note": HOSTILE, "limitations": HOSTILE}
+    edit = await load_edit(api, run)
+    edit |= {"title": HOSTILE, "note": HOSTILE, "limitations": HOSTILE}
     edit["answer"]["text"] = HOSTILE
     edit["sections"][0] |= {"heading": HOSTILE}
     await save(api, run, edit)

@@ -107,7 +107,14 @@ def _describe_edit(report: Report) -> str:
     edited = sum(sentence.is_edited for sentence in report.sentences())
     of = f"{edited} of {len(report.sentences())} sentences are written or changed by a person, and marked so."
     note = f" Note: {report.edit.note.rstrip('.')}." if report.edit.note else ""
-    return f"Saved by {report.edit.by} from version {report.edit.base_version}: {of}{note}"
+    return f"Saved {_describe_person(report.edit.by)} from version {report.edit.base_version}: {of}{note}"
+
+
+def _describe_person(name: str) -> str:
+    """Describe who saved a version. Callers of the API are known by their session or their key."""
+    if name == "web_ui":
+        return "in the web UI"
+    return f"with the API key {name.removeprefix('key:')}" if name.startswith("key:") else f"by {name}"
 
 
 def list_claim_cells(claim: Claim) -> tuple[str, ...]:

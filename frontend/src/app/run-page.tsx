@@ -3,7 +3,9 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
+import { ExportMenu } from "@/features/report/export-menu";
 import { ChildRunList } from "@/features/run/child-run-list";
+import { buildPartFollowUp } from "@/features/run/follow-up";
 import { ForkedFrom } from "@/features/run/forked-from";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
@@ -42,6 +44,7 @@ const EvidencePreview = lazyView(
 const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
 const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
+const ReportTab = lazyView(msg`the report`, async () => (await import("@/features/report/report-tab")).ReportTab);
 const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
 const SourcesView = lazyView(
   msg`the sources`,
@@ -107,6 +110,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   };
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
+  const shownVersion = reportResult.data ? (search.version ?? reportResult.data.version) : null;
 
   const status = runStatusLabel(run).label;
   const title = t`${status}: ${run.question}`;
@@ -163,7 +167,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const scroller = narrow ? page : column;
 
   return (
-    <div className="run-page">
+    <div className={tab === "report" ? "run-page run-reading" : "run-page"}>
       <div className="run-scroll" ref={setPage}>
         <RunHeader
           run={run}
@@ -174,7 +178,12 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               <ChildRunList run={run} />
             </>
           }
-          controls={<RunControls run={run} hasReport={Boolean(reportResult.data)} />}
+          controls={
+            <RunControls
+              run={run}
+              exports={shownVersion !== null && <ExportMenu runId={run.id} version={shownVersion} primary={!active} />}
+            />
+          }
         />
         <MinimapPanel
           run={run}
@@ -255,7 +264,20 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                 />
               )}
               {tab === "report" &&
-                withReport((it) => <ReportView report={it} pinned={pinned} onPin={togglePin} remedy={digDeeper} />)}
+                withReport((it) => (
+                  <ReportTab
+                    run={run}
+                    latest={it}
+                    version={search.version}
+                    part={search.part}
+                    pinned={pinned}
+                    onPin={togglePin}
+                    remedy={digDeeper}
+                    onShow={onSearch}
+                    buildFollowUp={(question, kind) => buildPartFollowUp(run, question, kind)}
+                    onRunCreated={onRunCreated}
+                  />
+                ))}
             </div>
           </main>
           {!narrow && (

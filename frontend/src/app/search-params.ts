@@ -1,5 +1,6 @@
 /** The part of a view's state that its address holds. Unknown parameters are dropped. Pure. */
 
+import { REPORT_PARTS, type ReportPart } from "@/features/report/report-parts";
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
 import type { RunListFilter } from "@/shared/api/runs";
 
@@ -18,6 +19,10 @@ export interface RunSearch {
   node?: string;
   /** Numbers of the pinned citations. */
   cite?: number[];
+  /** Part of the report tab. Absent: the text. */
+  part?: ReportPart;
+  /** Version of the report. Absent: the latest. */
+  version?: number;
 }
 
 function parsePositiveInteger(value: unknown): number | undefined {
@@ -45,6 +50,8 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
   const cite = Array.isArray(raw.cite)
     ? raw.cite.map(parsePositiveInteger).filter((number) => number !== undefined)
     : [];
+  const part = REPORT_PARTS.find((name) => name === raw.part);
+  const version = parsePositiveInteger(raw.version);
   return {
     ...(tab && { tab }),
     ...(step && { step }),
@@ -52,6 +59,8 @@ export function runSearch(raw: Record<string, unknown>): RunSearch {
     ...(q && { q }),
     ...(node && { node }),
     ...(cite.length > 0 && { cite }),
+    ...(part && { part }),
+    ...(version && { version }),
   };
 }
 

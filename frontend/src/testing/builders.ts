@@ -117,6 +117,7 @@ export function aSentence(part: Partial<Sentence> = {}): Sentence {
     rule_verdict: "supported",
     judgment: null,
     reasons: [],
+    edited: false,
     layout: "statement",
     ...part,
   };
@@ -181,6 +182,10 @@ export function aReport(part: Partial<Report> = {}): Report {
     judged_by: "",
     conflicts: [],
     conflict_search: "",
+    edited_by: null,
+    note: "",
+    base_version: null,
+    latest_version: 1,
     created_at: AT,
     ...part,
   };

@@ -77,6 +77,7 @@ export const server = setupServer(
   http.get(at("/runs/:id/input-requests"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/files"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
+  http.get(at("/runs/:id/report/versions"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
   http.get(at("/threads/:id"), ({ params }) =>
     HttpResponse.json({ id: params.id, title: "", created_at: "2026-03-01T10:00:00Z", runs: [] }),

@@ -207,7 +207,3 @@ export function resumeRun(runId: string) {
 export function sendUserMessage(runId: string, text: string) {
   return unwrap(api.POST("/api/v1/runs/{run_id}/messages", { params: { path: { run_id: runId } }, body: { text } }));
 }
-
-export function exportUrl(runId: string, format: "md" | "html" | "json"): string {
-  return `/api/v1/runs/${encodeURIComponent(runId)}/export?format=${format}`;
-}
