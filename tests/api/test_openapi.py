@@ -15,6 +15,7 @@ from offing.api.examples import EXAMPLES
 from offing.api.schemas import (
     Problem,
     input_requests,
+    notifications,
     promotion,
     prompt_libraries,
     providers,
@@ -58,7 +59,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
         training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
-        rooms = (schemas, *training, input_requests, runs, providers, shares)
+        rooms = (schemas, *training, input_requests, runs, providers, shares, notifications)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

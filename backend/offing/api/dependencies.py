@@ -22,12 +22,13 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine_discovery import default_engine_config, role_engine_configs
 from offing.report_files.writers import ReportFileWriter
 from offing.sdk import Graph
-from offing.services import graphs
+from offing.services import graphs, webhooks
 from offing.services.access import CachedAuthenticator
 from offing.services.library_models import LibraryModels, open_library_models
 from offing.services.metrics import MetricsExporter
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
+from offing.web.post import Poster
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class AppDependencies:
     report_writer: ReportFileWriter
     """Writes all exports as DOCX and PDF."""
     upload_gate: UploadGate
+    poster: Poster
+    """Sends messages that try a webhook."""
     library_models: LibraryModels
     """The models that searches of the library use."""
 
@@ -63,6 +66,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
         BusNotifier(redis_url) as notifier,
+        webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
     ):
         bounded_notifier = BoundedNotifier(notifier)
@@ -83,6 +87,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             document_readers=readers,
             report_writer=ReportFileWriter(),
             upload_gate=UploadGate(),
+            poster=poster,
             library_models=open_library_models(settings),
         )
         await bounded_notifier.close()
