@@ -14,6 +14,7 @@ import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
+import * as notifications from "@/shared/api/notifications";
 import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
 import * as runs from "@/shared/api/runs";
@@ -139,6 +140,18 @@ test("a report is shared, read without an account, and the link is revoked", asy
   const listed = await client.fetchInfiniteQuery(shares.sharesQuery(known.ended));
   expect(listed.pages[0]?.items.map((one) => one.id)).toContain(created.share.id);
   await shares.revokeShare(created.share.id);
+});
+
+test("notifications are read, and a webhook is added, tried and removed", async () => {
+  await client.fetchQuery(notifications.latestNotificationsQuery(false));
+  const listed = await client.fetchInfiniteQuery(notifications.notificationsQuery);
+  await notifications.readNotifications(listed.pages[0]?.items[0]?.id ?? null, null);
+  const body = { address: "http://127.0.0.1:9/hook", events: ["run.done" as const], web_ui: "http://127.0.0.1:8400" };
+  const { webhook } = await notifications.addWebhook(body);
+  expect((await client.fetchQuery(notifications.webhooksQuery)).map(({ id }) => id)).toContain(webhook.id);
+  expect((await notifications.tryWebhook(webhook.id)).problem).toBeTruthy();
+  await client.fetchQuery(notifications.webhookAttemptsQuery(webhook.id));
+  await notifications.deleteWebhook(webhook.id);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

@@ -27,10 +27,12 @@ export const CATALOGS = ["src/locales/en.po", "src/locales/zh-Hans.po"];
 
 /** Parts of a view that are loaded after it, and what is loaded when a person opens something. */
 export const ON_DEMAND = [
+  "src/features/settings/notifications-section.tsx",
   "src/app/command-palette.tsx",
   "src/features/graph-state/graph-state-view.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
+  "src/features/notifications/notification-list.tsx",
   "src/features/plan/plan-rail.tsx",
   "src/features/report/evidence-preview.tsx",
   "src/features/report/evidence.tsx",

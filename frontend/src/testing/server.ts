@@ -18,6 +18,8 @@ export function problem(status: number, title: string, more: Record<string, stri
 export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
   http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
+  http.get(at("/notifications"), () => HttpResponse.json({ items: [], next: null, unread_count: 0 })),
+  http.get(at("/webhooks"), () => HttpResponse.json([])),
   http.get(at("/tenant"), () =>
     HttpResponse.json({ name: "local", training_opt_in: false, max_daily_spend_usd: null, spent_today_usd: 0 }),
   ),
