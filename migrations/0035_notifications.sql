@@ -3,7 +3,7 @@
 -- What happened to an interactive run that a person may want to know. Both the list of the web UI and the deliveries to
 -- webhooks are made from these rows, which are written in the transaction of the change itself.
 create table app.run_event (
-  id          uuid primary key default gen_random_uuid(),
+  id          uuid primary key,
   tenant_id   uuid not null,
   run_id      uuid not null,
   kind        text not null check (kind in ('run.waiting', 'run.done', 'run.failed', 'run.cancelled')),
@@ -66,8 +66,8 @@ select app.protect_table(t) from unnest(array['app.run_event', 'app.webhook', 'a
 create function app.note_waiting_run() returns trigger
 language plpgsql set search_path = pg_catalog, app, pg_temp as $$
 begin
-  insert into app.run_event (tenant_id, run_id, kind, request_seq)
-  select r.tenant_id, r.id, 'run.waiting', new.seq from app.run r where r.id = new.run_id and r.kind = 'interactive';
+  insert into app.run_event (id, tenant_id, run_id, kind, request_seq)
+  select gen_random_uuid(), r.tenant_id, r.id, 'run.waiting', new.seq from app.run r where r.id = new.run_id and r.kind = 'interactive';
   return null;
 end $$;
 create trigger input_request_event after insert on app.input_request
@@ -91,8 +91,9 @@ language plpgsql set search_path = pg_catalog, app, pg_temp as $$
 begin
   update app.run_event set read_at = clock_timestamp()
    where tenant_id = new.tenant_id and run_id = new.id and request_seq is not null and read_at is null;
-  insert into app.run_event (tenant_id, run_id, kind, read_at)
-  values (new.tenant_id, new.id, 'run.' || new.status, case when new.status = 'cancelled' then clock_timestamp() end);
+  insert into app.run_event (id, tenant_id, run_id, kind, read_at)
+  values (gen_random_uuid(), new.tenant_id, new.id, 'run.' || new.status,
+          case when new.status = 'cancelled' then clock_timestamp() end);
   return null;
 end $$;
 create trigger run_ended_event after update of status on app.run

@@ -109,8 +109,13 @@ async def test_a_person_is_told_once_of_each_run_that_ended_or_waits(api: Api) -
 
 async def test_a_run_that_waits_is_news_until_it_is_answered(api: Api) -> None:
     run, (number,) = await waiting(api, SEND)
-    (told,) = (await api.http.get("/api/v1/notifications")).json()["items"]
-    assert (told["kind"], told["run_id"], told["request"], told["read_at"]) == ("run.waiting", str(run), number, None)
+    (notification,) = (await api.http.get("/api/v1/notifications")).json()["items"]
+    assert (notification["kind"], notification["run_id"], notification["request"], notification["read_at"]) == (
+        "run.waiting",
+        str(run),
+        number,
+        None,
+    )
     async with api.database.transaction(api.tenant) as connection:
         await connection.execute(
             "update input_request set responded_at = now(), response = '{}', responder = 'person' where run_id = %s",

@@ -42,8 +42,8 @@ async def test_no_script_of_a_shared_report_runs_and_no_request_leaves_the_serve
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        told, _ = await asyncio.wait_for(script.communicate(), SECONDS)
+        output, _ = await asyncio.wait_for(script.communicate(), SECONDS)
     finally:
         if script.returncode is None:
             script.kill()
-    assert script.returncode == 0, told.decode()
+    assert script.returncode == 0, output.decode()

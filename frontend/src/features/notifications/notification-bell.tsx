@@ -30,19 +30,22 @@ export function NotificationBell({ icon, className, isSheet }: NotificationBellP
   const latest = useQuery(latestNotificationsQuery(isOn));
   useBrowserNews(latest.data?.items, isOn);
   const unread = latest.data?.unread_count ?? 0;
-  const name = plural(unread, { one: "Notifications, # unread", other: "Notifications, # unread" });
+  const name =
+    unread > 0
+      ? plural(unread, { one: "Notifications, # unread", other: "Notifications, # unread" })
+      : t`Notifications`;
   return (
     <>
       <button
         type="button"
         className={`${className} ${styles.bell}`}
         aria-haspopup="dialog"
-        aria-label={unread > 0 ? name : undefined}
+        aria-label={name}
+        title={name}
         onClick={() => setOpen(true)}
       >
         {icon}
         {unread > 0 && <span className={styles.count}>{unread > 99 ? "99+" : unread}</span>}
-        {!isSheet && <span>{t`Notifications`}</span>}
       </button>
       <Dialog sheet={isSheet} open={isOpen} onClose={() => setOpen(false)} title={t`Notifications`}>
         <Failure query={latest} />
