@@ -18,6 +18,7 @@ import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
+import * as notifications from "@/shared/api/notifications";
 import * as providers from "@/shared/api/providers";
 import * as reports from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
@@ -256,6 +257,18 @@ test("a report is edited, its versions are compared, and an earlier one is resto
   expect((await reports.restoreReport(known.ended, 1, 2)).version).toBe(3);
   const versions = await client.fetchInfiniteQuery(reports.versionsQuery(known.ended));
   expect(versions.pages[0]?.items.map((one) => one.version)).toEqual([3, 2, 1]);
+});
+
+test("notifications are read, and a webhook is added, tried and removed", async () => {
+  await client.fetchQuery(notifications.latestNotificationsQuery(false));
+  const listed = await client.fetchInfiniteQuery(notifications.notificationsQuery);
+  await notifications.readNotifications(listed.pages[0]?.items[0]?.id ?? null, null);
+  const body = { address: "http://127.0.0.1:9/hook", events: ["run.done" as const], web_ui: "http://127.0.0.1:8400" };
+  const { webhook } = await notifications.addWebhook(body);
+  expect((await client.fetchQuery(notifications.webhooksQuery)).map(({ id }) => id)).toContain(webhook.id);
+  expect((await notifications.tryWebhook(webhook.id)).problem).toBeTruthy();
+  await client.fetchQuery(notifications.webhookAttemptsQuery(webhook.id));
+  await notifications.deleteWebhook(webhook.id);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

@@ -26,6 +26,7 @@ export const ROUTES = {
 
 /** Parts of a view that are loaded after it, and what is loaded when a person opens something. */
 export const ON_DEMAND = [
+  "src/features/settings/notifications-section.tsx",
   "src/app/command-palette.tsx",
   "src/app/run-list-view.tsx",
   "src/features/cost/cost-view.tsx",
@@ -37,6 +38,7 @@ export const ON_DEMAND = [
   "src/features/home/question-list.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
+  "src/features/notifications/notification-list.tsx",
   "src/features/plan/plan-rail.tsx",
   "src/features/report/evidence-preview.tsx",
   "src/features/report/evidence.tsx",

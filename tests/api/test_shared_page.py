@@ -18,13 +18,17 @@ CHROMIUM = Path(os.environ.get("OFFING_CHROMIUM", "/usr/bin/chromium"))
 SECONDS = 240
 
 
-@pytest.mark.browser
-@pytest.mark.timeout(SECONDS + 60)
-async def test_no_script_of_a_shared_report_runs_and_no_request_leaves_the_server(api: Api) -> None:
+def browser_is_here() -> None:
     if not CHROMIUM.exists():
         unavailable(f"{CHROMIUM} is not installed", "Install Debian's chromium, or set OFFING_CHROMIUM.")
     if not (ROOT / "frontend/dist/index.html").exists():
         unavailable("The built page is not there", "Run `make setup`, which builds it.")
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(SECONDS + 60)
+async def test_no_script_of_a_shared_report_runs_and_no_request_leaves_the_server(api: Api) -> None:
+    browser_is_here()
     texts = list_hostile_texts(200)
     run = await api.submit(f"Is {texts[0]} safe?")
     await write_report(api, run, build_hostile_report(texts))
@@ -38,8 +42,8 @@ async def test_no_script_of_a_shared_report_runs_and_no_request_leaves_the_serve
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        told, _ = await asyncio.wait_for(script.communicate(), SECONDS)
+        output, _ = await asyncio.wait_for(script.communicate(), SECONDS)
     finally:
         if script.returncode is None:
             script.kill()
-    assert script.returncode == 0, told.decode()
+    assert script.returncode == 0, output.decode()

@@ -58,21 +58,21 @@ async def test_a_reader_without_an_account_gets_the_report_and_nothing_else(api:
     created = await share(api, run, label="For the board")
     response = await api.nobody.get(f"/api/v1{created['path']}")
     assert response.status_code == 200
-    shown = response.json()
-    assert set(shown) == {
+    body = response.json()
+    assert set(body) == {
         *("question", "version", "status", "reason", "title", "answer", "sections", "citations", "sources"),
         *("limitations", "author", "check", "judged_by", "conflicts", "conflict_search", "created_at", "expires_at"),
     }
-    assert set(shown["citations"][0]) == {"number", "title", "quote", "verified", "erased", "source", "position"}
-    assert set(shown["sources"][0]) == {
+    assert set(body["citations"][0]) == {"number", "title", "quote", "verified", "erased", "source", "position"}
+    assert set(body["sources"][0]) == {
         *("id", "title", "url", "site", "author", "published", "retrieved_at", "description", "citations"),
     }
-    assert set(shown["answer"]) == {
+    assert set(body["answer"]) == {
         *("id", "text", "citations", "supported", "rejected", "layout", "passages", "unsupported_values"),
         *("verdict", "rule_verdict", "judgment", "reasons"),
     }
-    assert (shown["title"], shown["question"]) == ("Salt", "Why is the sea salt?")
-    assert shown["citations"][0]["verified"]
+    assert (body["title"], body["question"]) == ("Salt", "Why is the sea salt?")
+    assert body["citations"][0]["verified"]
     for hidden in (
         str(run),
         run.hex,
@@ -319,10 +319,10 @@ async def test_hostile_texts_reach_readers_as_text_only(api: Api) -> None:
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
-    shown = json.loads(response.content)
+    body = json.loads(response.content)
     assert MARKER in response.text
     assert not UUID_SHAPE.search(response.text)
-    assert all(source["url"] == "" for source in shown["sources"])  # no text becomes an address
+    assert all(source["url"] == "" for source in body["sources"])  # no text becomes an address
     page = (await api.nobody.get(f"/api/v1{path}/export?format=html")).text
     assert not re.search(r"<(script|img|iframe|svg|object|form|base|link|video|math|template|details)\b", page, re.I)
     assert not re.search(r"<[^>]*\son\w+\s*=", page)

@@ -29,7 +29,7 @@ from offing.core.run import FencingToken
 from offing.models.call_slots import install_call_slots
 from offing.process_name import get_process_name
 from offing.sdk import Graph
-from offing.services import child_runs
+from offing.services import child_runs, webhooks
 from offing.services.health import WORKER_REPORT_SECONDS
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
@@ -75,6 +75,9 @@ DISTILLATION_POLL_SECONDS = 2.0
 
 They are few, because a person waits for the job to start.
 """
+
+WEBHOOK_POLL_SECONDS = 2.0
+"""Seconds between polls for deliveries to webhooks, which is about how late they are."""
 
 log = structlog.get_logger()
 
@@ -152,6 +155,7 @@ class WorkerProcess:
             self._report_alive,
             self._index_runs,
             self._count_runs,
+            self._deliver_webhooks,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
@@ -309,6 +313,14 @@ class WorkerProcess:
             await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
             while await count_ended_runs(self._database, MAX_COUNTED_RUNS) == MAX_COUNTED_RUNS:
                 pass
+
+    async def _deliver_webhooks(self) -> None:
+        """Attempt deliveries to webhooks that are due. Several workers may do so at once."""
+        async with webhooks.open_poster(self._settings) as poster:
+            while True:
+                await asyncio.sleep(min(WEBHOOK_POLL_SECONDS, self._settings.sweep_interval_seconds))
+                while not self._draining and await webhooks.deliver_due(self._database, poster):
+                    pass
 
     async def _fill_vectors(self) -> None:
         """Compute missing vectors of the document library."""

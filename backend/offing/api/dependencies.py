@@ -25,7 +25,7 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine_discovery import default_engine_config, role_engine_configs
 from offing.report_files.writers import ReportFileWriter
 from offing.sdk import Graph
-from offing.services import graphs
+from offing.services import graphs, webhooks
 from offing.services.access import CachedAuthenticator
 from offing.services.health import SandboxCheck
 from offing.services.library_models import LibraryModels, open_library_models
@@ -33,6 +33,7 @@ from offing.services.metrics import MetricsExporter
 from offing.services.search_engines import SearchTrial
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
+from offing.web.post import Poster
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class AppDependencies:
     report_writer: ReportFileWriter
     """Writes all exports as DOCX and PDF."""
     upload_gate: UploadGate
+    poster: Poster
+    """Sends messages that try a webhook."""
     library_models: LibraryModels
     """The models that searches of the library use."""
     mcp_client: McpClient
@@ -72,6 +75,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
         BusNotifier(redis_url) as notifier,
+        webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
         McpClient(environment.VARIABLES) as mcp_client,
         httpx.AsyncClient(follow_redirects=False) as search_client,
@@ -95,6 +99,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             document_readers=readers,
             report_writer=ReportFileWriter(),
             upload_gate=UploadGate(),
+            poster=poster,
             library_models=open_library_models(settings),
             mcp_client=mcp_client,
             search_trial=SearchTrial(settings, search_client),

@@ -17,6 +17,8 @@ RUN_ID = "01980000-0000-7000-8000-00000000000a"
 THREAD_ID = "01980000-0000-7000-8000-00000000000b"
 SOURCE_ID = "01980000-0000-7000-8000-00000000000c"
 TEXT_ID = "01980000-0000-7000-8000-00000000000d"
+EVENT_ID = "01980000-0000-7000-8000-000000000010"
+WEBHOOK_ID = "01980000-0000-7000-8000-000000000011"
 SHARE_ID = "01980000-0000-7000-8000-00000000000f"
 RATING_ID = "01980000-0000-7000-8000-00000000000e"
 TIMESTAMP = "2026-11-21T09:00:00Z"
@@ -468,7 +470,41 @@ SHARED_REPORT_EXAMPLE: Example = {
     "expires_at": "2026-12-21T09:00:00Z",
 }
 
+NOTIFICATION_EXAMPLE: Example = {
+    "id": EVENT_ID,
+    "kind": "run.done",
+    "run_id": RUN_ID,
+    "title": QUESTION,
+    "created_at": TIMESTAMP,
+    "read_at": None,
+    "request": None,
+}
+
+WEBHOOK_EXAMPLE: Example = {
+    "id": WEBHOOK_ID,
+    "address": "https://hooks.example/offing",
+    "events": ["run.waiting", "run.failed"],
+    "web_ui": "https://offing.example",
+    "created_at": TIMESTAMP,
+}
+
 EXAMPLES: dict[str, Example] = {
+    "NotificationPage": {"items": [NOTIFICATION_EXAMPLE], "next": None, "unread_count": 1},
+    "WebhookIn": {"address": "https://hooks.example/offing", "events": ["run.waiting", "run.failed"]},
+    "WebhookOut": WEBHOOK_EXAMPLE,
+    "CreatedWebhookOut": {"webhook": WEBHOOK_EXAMPLE, "secret": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZg=="},
+    "WebhookTestOut": {"status": 200, "problem": ""},
+    "WebhookAttemptOut": {
+        "event_id": EVENT_ID,
+        "kind": "run.done",
+        "run_id": RUN_ID,
+        "number": 1,
+        "at": TIMESTAMP,
+        "status": 503,
+        "problem": "The server answers with status 503.",
+        "ms": 120,
+        "next_attempt_at": TIMESTAMP,
+    },
     "ShareIn": {"days": 30, "label": "For the team"},
     "ShareOut": SHARE_EXAMPLE,
     "SharePage": {"items": [SHARE_EXAMPLE], "next": None},

@@ -61,6 +61,7 @@ app.command(
     help="Collections of the document library: list, show their documents, rename, delete, move documents.",
 )
 app.command("offing.cli.preset:app", name="preset", help="Presets of engines for roles: list, set, remove.")
+app.command("offing.cli.webhook:app", name="webhook", help="Addresses to which events of runs are sent.")
 app.command("offing.cli.share:app", name="share", help="Links under which a report can be read without an account.")
 engine = App(name="engine", help="The policy engine, which serves policy versions, and other model servers.")
 app.command(engine)

@@ -106,7 +106,7 @@ async def create_share(
             NewShare(
                 share_id,
                 request.run_id,
-                found,
+                version,
                 hash_secret(token),
                 " ".join(request.label.split()),
                 request.shows_question,
@@ -175,8 +175,8 @@ async def _read_shared_report(database: Database, share: OpenedShare) -> SharedR
         read = await reports.get_verified_report(connection, share.run_id, share.report_version)
     question = run.question if share.shows_question else None
     style = run.report_style
-    shown = replace(read, report=build_shared_report(read.report))
-    return SharedReport(shown, question, style.language if style else None, share.expires_at)
+    public = replace(read, report=build_shared_report(read.report))
+    return SharedReport(public, question, style.language if style else None, share.expires_at)
 
 
 def _no_shared_report() -> NotFound:

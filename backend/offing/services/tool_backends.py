@@ -133,10 +133,13 @@ def parse_fetch_hosts(settings: Settings) -> frozenset[str]:
 
     Raises InvalidInput without a port.
     """
-    hosts = frozenset(text.strip().lower() for text in settings.allowed_fetch_hosts.split(",") if text.strip())
+    return parse_hosts("OFFING_ALLOWED_FETCH_HOSTS", settings.allowed_fetch_hosts)
+
+
+def parse_hosts(variable: str, text: str) -> frozenset[str]:
+    """Return the `host:port` entries of a variable. Raises InvalidInput without a port."""
+    hosts = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
     for host in hosts:
         if not host.rpartition(":")[2].isdigit():
-            raise InvalidInput(
-                "OFFING_ALLOWED_FETCH_HOSTS", f"{host!r} has no port", "Write HOST:PORT, such as wiki:443."
-            )
+            raise InvalidInput(variable, f"{host!r} has no port", "Write HOST:PORT, such as wiki:443.")
     return hosts

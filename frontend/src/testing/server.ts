@@ -30,6 +30,8 @@ export function problem(status: number, title: string, more: Record<string, stri
 export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
   http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
+  http.get(at("/notifications"), () => HttpResponse.json({ items: [], next: null, unread_count: 0 })),
+  http.get(at("/webhooks"), () => HttpResponse.json([])),
   http.get(at("/tenant"), () => HttpResponse.json(aTenant())),
   http.get(at("/providers"), () => HttpResponse.json([])),
   http.get(at("/provider-kinds"), () => HttpResponse.json(PROVIDER_KINDS)),

@@ -17,7 +17,7 @@ export function SharedReportView({ report }: { report: SharedReport }) {
     <SharedSentence key={sentence.id} sentence={sentence} text={text} />
   );
   return (
-    <article className="report">
+    <article className={`report ${styles.article}`}>
       {report.question && (
         <p dir="auto" className={styles.question}>
           {report.question}

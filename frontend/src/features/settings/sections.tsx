@@ -69,4 +69,10 @@ export const SECTIONS: readonly Section[] = [
     description: msg`Theme, language`,
     View: lazyView(msg`the appearance`, async () => (await import("./appearance-section")).AppearanceSection),
   },
+  {
+    name: "notifications",
+    title: msg`Notifications`,
+    description: msg`This browser, webhooks`,
+    View: lazyView(msg`the notifications`, async () => (await import("./notifications-section")).NotificationsSection),
+  },
 ];
