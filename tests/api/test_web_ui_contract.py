@@ -27,10 +27,10 @@ from tests.api.openapi_contract import Contract, Exchange, Recorder
 from tests.api.test_input_requests import SEND, waiting
 from tests.api.test_policy_versions import evaluated
 from tests.api.test_run_files import PNG, keep
-from tests.model_provider import Received, Reply, WireServer, able
-from tests.model_provider.replies import Whole
 from tests.mcp.config_files import entry, written
 from tests.mcp.servers import misbehaving_server
+from tests.model_provider import Received, Reply, WireServer, able
+from tests.model_provider.replies import Whole
 from tests.storage.rollouts import Collected
 
 FRONTEND = Path(__file__).parents[2] / "frontend"

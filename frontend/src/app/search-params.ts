@@ -128,8 +128,6 @@ export interface HomeSearch extends RunsSearch {
   preset?: string;
 }
 
-const UUID = /^[0-9a-f-]{36}$/;
-
 export function homeSearch(raw: Record<string, unknown>): HomeSearch {
   const ask = parseText(raw.ask);
   const preset = typeof raw.preset === "string" && UUID.test(raw.preset) ? raw.preset : undefined;

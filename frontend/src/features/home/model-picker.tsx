@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { type Engine, enginesQuery, graphsQuery, tenantQuery, listEngineOptions } from "@/shared/api/installation";
+import { type Engine, enginesQuery, graphsQuery, listEngineOptions, tenantQuery } from "@/shared/api/installation";
 import { presetsQuery, providersQuery } from "@/shared/api/providers";
 import { Field, Input } from "@/shared/ui/field";
 import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";

@@ -103,9 +103,7 @@ function RunRow({ run }: { run: Run }) {
           <i />
           {label}
         </span>
-        <span className="run-row-line">
-          {run.minimap != null && <RunMinimap run={run} marks={run.minimap} />}
-        </span>
+        <span className="run-row-line">{run.minimap != null && <RunMinimap run={run} marks={run.minimap} />}</span>
         <span className="run-row-facts num">
           <span>{formatAgo(run.created_at, now)}</span>
           <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>

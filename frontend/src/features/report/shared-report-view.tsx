@@ -6,7 +6,7 @@ import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
-import { sentenceMark } from "./unsupported";
+import { sentenceMark } from "./sentence-marks";
 import "./report-view.css";
 import "./citation-marker.css";
 import styles from "./shared-report-view.module.css";

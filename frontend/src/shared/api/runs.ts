@@ -17,6 +17,11 @@ export const STEP_PAGE_SIZE = 256;
 
 const ENDED_STATUSES: ReadonlySet<RunStatus> = new Set(["done", "failed", "cancelled"]);
 
+/** Return whether the run has ended: no more steps will be appended. */
+export function hasEnded(run: { status: RunStatus }): boolean {
+  return ENDED_STATUSES.has(run.status);
+}
+
 /** What a list of runs shows. Absent fields mean any. */
 export interface RunListFilter {
   q?: string | undefined;
