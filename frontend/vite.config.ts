@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
+import { compressedFiles } from "./scripts/compress.mjs";
 import { cssLayers } from "./scripts/css-layers.mjs";
 import { messages } from "./vite-messages.ts";
 
@@ -14,7 +15,7 @@ const COMMON =
   /src\/shared\/(stream\/(?!use-step-log)|language\/|format\/numbers|api\/(client|server-status|session|runs)\.|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b)/;
 
 export default defineConfig({
-  plugins: [messages(), cssLayers(), react()],
+  plugins: [messages(), cssLayers(), react(), compressedFiles()],
   resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
   server: { proxy: { "/api": api, "/login": api } },
   build: {

@@ -171,6 +171,8 @@ class Settings(BaseSettings):
     """OFFING_ALLOWED_FETCH_HOSTS: `HOST:PORT,...` from which runs may fetch pages although they are not
     public.
     """
+    allowed_webhook_hosts: str = ""
+    """OFFING_ALLOWED_WEBHOOK_HOSTS: `HOST:PORT,...` to which webhooks may be sent although they are not public."""
     search_engines: str = ""
     """OFFING_SEARCH_ENGINES: search engines that runs may use, such as `searxng,arxiv`. Empty means those
     whose required variables are set, or those that need no key if there are none.

@@ -10,6 +10,7 @@ import { fromPreset, toPreset } from "@/features/home/question-presets";
 import { buildRunRequest } from "@/features/home/request";
 import { DEFAULT_SETTINGS } from "@/features/home/settings";
 import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
+import { applyAction, buildEditRequest, editFromReport } from "@/features/report/edit-model";
 import { buildFollowUp } from "@/features/run/follow-up";
 import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
@@ -17,11 +18,15 @@ import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
+import * as notifications from "@/shared/api/notifications";
 import * as providers from "@/shared/api/providers";
-import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
+import * as reports from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
+import * as views from "@/shared/api/run-views";
 import * as runs from "@/shared/api/runs";
 import { sessionQuery, signOut } from "@/shared/api/session";
+import * as settings from "@/shared/api/settings";
+import * as shares from "@/shared/api/shares";
 import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
@@ -57,6 +62,38 @@ test("the session, and the graphs, engines and servers of the installation", asy
   await updateTenant({ training_opt_in: tenant.training_opt_in });
   await updateTenant({ max_daily_spend_usd: 5 });
   expect((await fetch("/api/v1/health/ready")).ok).toBe(true);
+});
+
+test("the settings of the installation: health, search engines, MCP servers, keys, spending and tool policies", async () => {
+  const health = await client.fetchQuery(settings.healthQuery);
+  expect(health.checks.map(({ name }) => name)).toContain("Postgres");
+  expect((await client.fetchQuery(settings.storedDataQuery)).database_bytes).toBeGreaterThan(0);
+  expect((await client.fetchQuery(settings.spendingQuery)).days).toHaveLength(settings.SPENDING_DAYS);
+  const search = await client.fetchQuery(settings.searchSetupQuery);
+  expect(search.engines.length).toBeGreaterThan(5);
+  expect((await settings.runTestSearch("searxng", "coral reef")).problem).toContain("cannot be reached");
+  const mcp = await client.fetchQuery(settings.mcpSetupQuery);
+  expect(mcp.servers.map(({ name }) => name)).toEqual(["wiki"]);
+  const listing = await settings.checkMcpServer("wiki");
+  expect(listing.problem).toBe("");
+  await settings.pinMcpServer("wiki", listing.sha256);
+  await settings.unpinMcpServer("wiki");
+  const request = { url: "https://localhost/mcp", bearer: null, tools: [] };
+  expect((await settings.previewMcpServer("other", request)).problem).not.toBe("");
+  await expect(settings.addMcpServer("other", request, listing.sha256)).rejects.toMatchObject({ status: 409 });
+  const key = await settings.createApiKey("contract", 1);
+  expect((await client.fetchQuery(settings.apiKeysQuery)).map(({ id }) => id)).toContain(key.id);
+  await settings.revokeApiKey(key.id);
+  const check = await settings.checkToolPolicy({
+    text: '{"rules": [{"tool": "calculate", "allow_other_args": true}]}',
+    graph: "quiet",
+    scope: { web: false, code: false, mcp: [] },
+    calls: [{ tool: "calculate", args: { expression: "6 * 7" } }],
+  });
+  expect(check.decisions[0]?.before.outcome).toBe("allow");
+  await settings.putToolPolicy("sums", check.policy);
+  expect((await client.fetchQuery(settings.toolPoliciesQuery)).map(({ name }) => name)).toEqual(["sums"]);
+  await settings.deleteToolPolicy("sums");
 });
 
 test("a folder and single files are added, found and erased", async () => {
@@ -100,13 +137,14 @@ test("a run is created, messaged, paused, resumed and ended", async () => {
     length: "brief" as const,
   };
   const run = await runs.createRun(buildRunRequest(draft, graphs), "contract-1");
-  await client.fetchInfiniteQuery(runs.runsQuery(""));
-  await client.fetchInfiniteQuery(runs.runsQuery("salt"));
   for (const search of ["", "salt"]) {
     const recent = await client.fetchQuery(runs.recentRunsQuery(search));
     expect(recent.items.every(({ minimap }) => typeof minimap === "string")).toBe(true);
   }
   await runs.sendUserMessage(run.id, "Look at the rivers.");
+  const plan = await client.fetchQuery(views.planQuery(run.id, true));
+  const changed = await views.changePlan(run.id, plan.version, [{ text: "Which rivers?", must_answer: true }]);
+  expect(changed.change?.state).toBe("queued");
   await runs.pauseRun(run.id);
   await runs.resumeRun(run.id);
   await runs.cancelRun(run.id, "finish");
@@ -164,22 +202,71 @@ test("an ended run is read, exported, rated and followed up", async () => {
   await client.fetchQuery(stepsWithPayloadQuery(run.id, ["memory", "role_call"], run.last_seq, false));
   await client.fetchQuery(reportVersionsQuery(run.id, false));
   await client.fetchInfiniteQuery(trajectoryQuery(known.rollout, false));
-  const report = await client.fetchQuery(reportQuery(run.id, true));
+  const report = await client.fetchQuery(reports.reportQuery(run.id, true));
   expect(report?.citations).toHaveLength(1);
-  for (const format of ["md", "html", "json"] as const) {
-    expect((await fetch(runs.exportUrl(run.id, format))).ok).toBe(true);
+  for (const format of reports.EXPORT_FORMATS) {
+    const exported = await reports.exportReport(run.id, format, 1, new AbortController().signal);
+    expect(exported.name).toMatch(new RegExp(`\\.${format}$`));
   }
   const files = await client.fetchQuery(runFilesQuery(run.id));
   expect((await fetch(fileUrl(run.id, files.items[0]?.sha256 ?? ""))).ok).toBe(true);
-  await createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
-  await createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
-  await client.fetchQuery(ratingsQuery(run.id));
+  await reports.createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
+  await reports.createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
+  await client.fetchQuery(reports.ratingsQuery(run.id));
   const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4, "research"), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");
-  const fork = await runs.forkRun(run.id, 1, "contract-3");
+  for (const query of [
+    views.planQuery(run.id, false),
+    views.nodesQuery(run.id, false),
+    views.usageQuery(run.id, false),
+    views.runSourcesQuery(run.id, false, 1),
+    views.stepMatchesQuery(run.id, "salt", "", false),
+    views.stepMatchesQuery(run.id, "", "speak", false),
+  ]) {
+    expect(await client.fetchQuery(query as ReturnType<typeof views.planQuery>)).toBeTruthy();
+  }
+  const changes = { at_seq: 1, message: "Only the rivers.", engines: {}, budget: { ...run.budget, max_turns: 6 } };
+  const fork = await runs.forkRun(run.id, changes, "contract-3");
   expect(fork).toMatchObject({ forked_from_id: run.id, forked_at_seq: 1 });
   await runs.cancelRun(fork.id, "discard");
+});
+
+test("a report is shared, read without an account, and the link is revoked", async () => {
+  const created = await shares.createShare(known.ended, { days: 7, label: "For the board", shows_question: true });
+  const report = await client.fetchQuery(shares.sharedReportQuery(created.token));
+  expect(report.version).toBe(created.share.version);
+  expect((await fetch(shares.sharedFileUrl(created.token, "md"))).ok).toBe(true);
+  const listed = await client.fetchInfiniteQuery(shares.sharesQuery(known.ended));
+  expect(listed.pages[0]?.items.map((one) => one.id)).toContain(created.share.id);
+  await shares.revokeShare(created.share.id);
+});
+
+test("a report is edited, its versions are compared, and an earlier one is restored", async () => {
+  const report = await client.fetchQuery(reports.reportVersionQuery(known.ended, 1));
+  const passages = await client.fetchInfiniteQuery(reports.evidenceQuery(known.ended, ""));
+  expect(passages.pages[0]?.items).toBeDefined();
+  const edited = applyAction(editFromReport(report), { type: "title", text: "Salt in rivers" });
+  const saved = await reports.saveReport(known.ended, buildEditRequest(edited, { base: 1, latest: 1 }, "Named"));
+  expect(saved).toMatchObject({ version: 2, title: "Salt in rivers", note: "Named" });
+  expect(await client.fetchQuery(reports.changesQuery(known.ended, 1, 2))).toMatchObject({
+    title_before: report.title,
+  });
+  expect((await reports.restoreReport(known.ended, 1, 2)).version).toBe(3);
+  const versions = await client.fetchInfiniteQuery(reports.versionsQuery(known.ended));
+  expect(versions.pages[0]?.items.map((one) => one.version)).toEqual([3, 2, 1]);
+});
+
+test("notifications are read, and a webhook is added, tried and removed", async () => {
+  await client.fetchQuery(notifications.latestNotificationsQuery(false));
+  const listed = await client.fetchInfiniteQuery(notifications.notificationsQuery);
+  await notifications.readNotifications(listed.pages[0]?.items[0]?.id ?? null, null);
+  const body = { address: "http://127.0.0.1:9/hook", events: ["run.done" as const], web_ui: "http://127.0.0.1:8400" };
+  const { webhook } = await notifications.addWebhook(body);
+  expect((await client.fetchQuery(notifications.webhooksQuery)).map(({ id }) => id)).toContain(webhook.id);
+  expect((await notifications.tryWebhook(webhook.id)).problem).toBeTruthy();
+  await client.fetchQuery(notifications.webhookAttemptsQuery(webhook.id));
+  await notifications.deleteWebhook(webhook.id);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

@@ -17,42 +17,22 @@ const LONG = 90_000;
 
 const home = (page) => page.getByRole("heading", { name: "What do you want to find out?" });
 
-/** Delay the list of graphs and check that the fields of the panel do not move when it arrives. */
-async function panelDoesNotMove(page) {
-  let arrive;
-  const late = new Promise((resolve) => {
-    arrive = resolve;
-  });
-  await page.route("**/api/v1/graphs", async (route) => {
-    await late;
-    await route.continue();
-  });
-  await page.reload();
-  await home(page).waitFor();
-  const button = page.getByRole("button", { name: "Budget and engine" });
+/** Open the options, and check that they explain graphs and models. */
+async function optionsExplain(page) {
+  const button = page.getByRole("button", { name: "Options", exact: true });
   await button.click();
-  const field = page.getByPlaceholder("default of this installation");
-  await page.getByText("extractive").first().waitFor();
-  const before = await field.boundingBox();
-  const graph = page.getByRole("combobox", { name: "Graph" });
-  assert.ok(await graph.isDisabled(), "the graph cannot be selected before its list is loaded");
-  await screenshots(page, "budget-before-the-graphs");
-  arrive();
-  await graph.and(page.locator(":enabled")).waitFor();
-  assert.deepEqual(await field.boundingBox(), before, "the fields of the panel do not move");
-  await screenshots(page, "budget");
-  await page.keyboard.press("Escape");
-  await field.waitFor({ state: "detached" });
+  await page.getByRole("radio", { name: /AgentFlow/ }).waitFor();
+  await page.getByRole("radio", { name: /^extractive/ }).waitFor();
+  await screenshots(page, "options");
   await button.click();
-  await home(page).click();
-  await field.waitFor({ state: "detached" });
-  await page.unroute("**/api/v1/graphs");
+  await page.getByRole("radio", { name: /AgentFlow/ }).waitFor({ state: "detached" });
 }
 
 async function addAndAsk(page) {
   await page.getByLabel("Add a folder").setInputFiles(folder);
   await page.getByText(/Reads only the \d+ documents you attached/).waitFor({ timeout: LONG });
-  await page.getByRole("button", { name: "Code" }).click();
+  await page.getByRole("button", { name: "Options", exact: true }).click();
+  await page.getByRole("checkbox", { name: "Run Python code in a sandbox" }).check();
   await page.getByRole("textbox", { name: "Question" }).fill(question);
   await page.getByRole("radio", { name: "Quick" }).check({ force: true });
   await page.reload();
@@ -62,7 +42,7 @@ async function addAndAsk(page) {
     question,
     "the draft survives a reload",
   );
-  assert.equal(await page.getByRole("button", { name: "Code" }).getAttribute("aria-pressed"), "true");
+  await page.getByText("code", { exact: true }).waitFor();
   await screenshots(page, "attached");
   await page.getByRole("button", { name: "Ask", exact: true }).click();
   await page.waitForURL(/\/runs\//);
@@ -141,7 +121,7 @@ async function usedLink(page) {
 
 await signedIn(async (page) => {
   await home(page).waitFor();
-  await panelDoesNotMove(page);
+  await optionsExplain(page);
   await addAndAsk(page);
   await goBackThroughTabs(page);
   await followUp(page);

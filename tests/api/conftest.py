@@ -58,6 +58,7 @@ def settings(app_url: str, redis_url: str) -> Settings:
         redis_url=SecretStr(redis_url),
         lease_seconds=3,
         extra_graphs=GRAPHS,
+        allowed_webhook_hosts="127.0.0.1:9",
         port=0,
     )
 

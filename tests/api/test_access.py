@@ -83,7 +83,11 @@ async def test_logging_out_ends_the_session_at_once(api: Api) -> None:
 
 
 async def test_a_key_says_whose_it_is_and_has_no_csrf_token(api: Api) -> None:
-    assert (await api.http.get("/api/v1/session")).json() == {"tenant": "local", "csrf_token": None}
+    assert (await api.http.get("/api/v1/session")).json() == {
+        "tenant": "local",
+        "csrf_token": None,
+        "is_operator": False,
+    }
     assert (await api.other.get("/api/v1/session")).json()["tenant"] == "other"
 
 

@@ -32,9 +32,9 @@ async def test_domains_are_stored_as_hosts_and_kept_by_a_follow_up_that_names_no
     assert run["scope"]["excluded_domains"] == ["ads.example.org"]
     await api.hands.end(await api.hands.claim(UUID(run["id"])))
     thread = run["thread_id"]
-    _, kept = await post(api, thread_id=thread)
-    assert kept["scope"]["only_domains"] == ["docs.example.org"]
-    await api.hands.end(await api.hands.claim(UUID(kept["id"])))
+    _, followed = await post(api, thread_id=thread)
+    assert followed["scope"]["only_domains"] == ["docs.example.org"]
+    await api.hands.end(await api.hands.claim(UUID(followed["id"])))
     _, lifted = await post(api, thread_id=thread, scope={"only_domains": []})
     assert (lifted["scope"]["only_domains"], lifted["scope"]["web"]) == ([], True)
 

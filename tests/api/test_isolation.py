@@ -30,6 +30,7 @@ class Mine:
     group: str
     rollout: str
     policy: UUID
+    share: str
     preset: str
 
 
@@ -49,6 +50,7 @@ async def mine(api: Api) -> Mine:
         api.tenant,
         PolicyRegistration(name="planner", kind="full", uri="/nowhere", hashes=PolicyHashes("a" * 64, "", "")),
     )
+    share = (await api.http.post(f"/api/v1/runs/{run}/shares", json={})).json()["share"]["id"]
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
     body = {"name": "Ours", "settings": {}}
@@ -63,6 +65,7 @@ async def mine(api: Api) -> Mine:
         rollout["group_id"],
         rollout["run_id"],
         policy.id,
+        share,
         preset,
     )
 
@@ -80,9 +83,18 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"{at}/input-requests", None),
         ("POST", f"{at}/input-requests/1/response", {"text": "Rivers"}),
         ("GET", f"{at}/report", None),
+        ("GET", f"{at}/report?version=1", None),
+        ("GET", f"{at}/report/versions", None),
+        ("POST", f"{at}/report/versions", {"base_version": 1, "title": "Theirs", "sections": []}),
+        ("POST", f"{at}/report/versions/1/restore", {"latest_version": 1}),
+        ("GET", f"{at}/report/changes?old=1&new=1", None),
+        ("GET", f"{at}/evidence", None),
         ("GET", f"{at}/files", None),
         ("GET", f"{at}/export?format=md", None),
         ("GET", f"{at}/export?format=json", None),
+        ("GET", f"{at}/shares", None),
+        ("POST", f"{at}/shares", {}),
+        ("DELETE", f"/api/v1/shares/{mine.share}", None),
         ("GET", f"{at}/ratings", None),
         ("POST", f"{at}/ratings", {"value": 1}),
         ("PATCH", at, {"title": "Theirs", "tags": ["theirs"], "pinned": True, "archived": True}),
@@ -92,10 +104,19 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", f"{at}/pause", None),
         ("POST", f"{at}/resume", None),
         ("POST", f"{at}/messages", {"text": "Hello"}),
+        ("GET", f"{at}/plan", None),
+        ("PUT", f"{at}/plan", {"items": [{"text": "Rivers"}], "version": 0}),
+        ("GET", f"{at}/step-matches?q=salt", None),
+        ("GET", f"{at}/nodes", None),
+        ("GET", f"{at}/usage", None),
+        ("GET", f"{at}/sources", None),
         ("GET", f"/api/v1/threads/{mine.thread}", None),
         ("POST", "/api/v1/runs", {"question": "Why is that?", "graph": "quiet", "thread_id": mine.thread}),
         ("GET", f"/api/v1/library/sources/{mine.source}", None),
         ("DELETE", f"/api/v1/library/sources/{mine.source}", None),
+        ("POST", "/api/v1/library/sources/move", {"source_ids": [str(mine.source)], "collection": "theirs"}),
+        ("POST", "/api/v1/library/collections/rename", {"name": "papers", "new_name": "theirs"}),
+        ("DELETE", "/api/v1/library/collections?name=papers&documents=erase", None),
         ("GET", f"/api/v1/library/passages?text_id={mine.text_id}&start=0&end=4", None),
         ("GET", f"/api/v1/tasks/{mine.task}", None),
         ("GET", f"/api/v1/rollout-batches/{mine.batch}", None),
@@ -138,6 +159,8 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     assert (await api.http.get(f"/api/v1/rollout-batches/{mine.batch}")).json()["cancelled_at"] is None
     assert (await api.http.get(f"/api/v1/policy-versions/{mine.policy}")).json()["state"] == "candidate"
     assert (await api.http.get("/api/v1/providers/groq")).json()["key_set"]
+    assert [one["state"] for one in (await api.http.get("/api/v1/shares")).json()["items"]] == ["open"]
+    assert (await api.other.get("/api/v1/shares")).json()["items"] == []
     assert "ours" in [one["name"] for one in (await api.http.get("/api/v1/presets")).json()]
 
 

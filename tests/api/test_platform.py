@@ -1,5 +1,6 @@
 """Graphs, engines, the tenant's settings, health, metrics, the page, and what no client may send."""
 
+import gzip
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,10 @@ async def test_graphs_come_with_their_roles_and_a_drawing(api: Api) -> None:
     results = {graph["name"]: graph for graph in (await api.http.get("/api/v1/graphs")).json()}
     assert results["quiet"]["roles"] == ["speaker"]
     assert "speak" in results["quiet"]["diagram"]
+    assert results["quiet"]["nodes"] == ["__start__", "speak", "__end__"]
+    edges = {(edge["source"], edge["target"], edge["is_conditional"]) for edge in results["agentflow"]["edges"]}
+    assert {("__start__", "analyze", True), ("verifier", "planner", True), ("generator", "__end__", False)} <= edges
+    assert (results["quiet"]["has_editable_plan"], results["agentflow"]["has_editable_plan"]) == (False, True)
 
 
 async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:
@@ -163,6 +168,40 @@ async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_fo
             assert missing.status_code == 404 or "<title>" in missing.text, path
             assert "secret" not in missing.text
         assert (await http.get("/assets/none.js")).status_code == 404
+
+
+async def test_files_of_the_page_are_sent_in_the_best_coding_that_the_browser_accepts(page: Path) -> None:
+    script = page / "assets" / "index-abc123.js"
+    script.with_name("index-abc123.js.br").write_bytes(as_brotli := b"as if brotli")
+    script.with_name("index-abc123.js.gz").write_bytes(as_gzip := gzip.compress(b"1"))
+    (page / "index.html.gz").write_bytes(gzip.compress((page / "index.html").read_bytes()))
+    app = FastAPI()
+    web_ui.install_web_ui(app, page)
+    tags: set[str] = set()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        for accepted, encoding, body in (
+            ("gzip, deflate, br, zstd", "br", as_brotli),
+            ("gzip, deflate", "gzip", as_gzip),
+            ("br;q=0, *", "gzip", as_gzip),
+            ("identity", None, b"1"),
+            ("gzip;q=nothing", None, b"1"),
+        ):
+            headers = {"Accept-Encoding": accepted}
+            async with http.stream("GET", "/assets/index-abc123.js", headers=headers) as sent:
+                assert b"".join([part async for part in sent.aiter_raw()]) == body, accepted
+            assert sent.headers.get("content-encoding") == encoding, accepted
+            assert sent.headers["content-type"].startswith("text/javascript")
+            kept = (sent.headers["vary"], sent.headers["cache-control"])
+            assert kept == ("Accept-Encoding", "public, max-age=31536000, immutable")
+            tags.add(sent.headers["etag"])
+            again = await http.get("/assets/index-abc123.js", headers=headers | {"If-None-Match": sent.headers["etag"]})
+            assert (again.status_code, again.headers["vary"], again.content) == (304, "Accept-Encoding", b"")
+        assert len(tags) == 3
+        start = await http.get("/runs/01980000", headers={"Accept-Encoding": "gzip, br"})
+        assert (start.headers["content-encoding"], start.headers["cache-control"]) == ("gzip", "no-cache")
+        assert "<title>Offing</title>" in start.text
+        for path in ("/assets/index-abc123.js.br", "/index.html.gz", "/" + "a" * 300 + ".js"):
+            assert (await http.get(path)).status_code == 404, path
 
 
 async def test_without_a_built_page_the_api_says_what_to_do() -> None:

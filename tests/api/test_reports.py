@@ -1,9 +1,12 @@
 """Reports, exports and ratings over HTTP."""
 
+import io
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import docx
 import psycopg
 import pypdfium2
 import pytest
@@ -12,6 +15,8 @@ from fpdf import FPDF
 
 from offing.library.docx_reader import read_docx
 from tests.api.conftest import Api
+from tests.api.test_run_files import keep
+from tests.unit.report_files.test_images import a_png
 
 QUOTE = "Rivers carry dissolved salt into the sea."
 
@@ -210,6 +215,20 @@ async def test_an_exported_document_has_its_evidence(api: Api) -> None:
     assert QUOTE in read_docx(word).text
     pdf: Any = pypdfium2.PdfDocument((await api.http.get(f"/api/v1/runs/{run}/export?format=pdf")).content)
     assert QUOTE in " ".join(pdf[0].get_textpage().get_text_range().split())
+
+
+async def test_images_that_code_has_drawn_are_in_documents_and_pages_in_their_latest_version(api: Api) -> None:
+    run, _ = await reported(api)
+    for width in (30, 40):
+        await keep(api, run, "growth.png", a_png(width), "image/png")
+    await keep(api, run, "sketch.svg", b"<svg/>", "image/svg+xml")
+    await keep(api, run, "table.txt", b"1,2", "text/plain")
+    page = (await api.http.get(f"/api/v1/runs/{run}/export?format=html")).text
+    assert page.count("<img ") == 1
+    assert b64encode(a_png(40)).decode() in page
+    assert "not in this file, because of size or format: sketch.svg." in page
+    word: Any = docx.Document(io.BytesIO((await api.http.get(f"/api/v1/runs/{run}/export?format=docx")).content))
+    assert len(word.inline_shapes) == 1
 
 
 async def test_the_cited_sources_of_a_report_can_be_read_by_reference_managers(api: Api) -> None:

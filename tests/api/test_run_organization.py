@@ -25,6 +25,12 @@ async def listed(api: Api, query: str = "") -> list[str]:
         cursor = f"&cursor={page['next']}"
 
 
+def marked(item: dict[str, Any]) -> list[str]:
+    """The words of the excerpt that are marked."""
+    match = item["match"]
+    return [match["excerpt"][mark["start"] : mark["end"]] for mark in match["marks"]]
+
+
 async def change(api: Api, run: UUID | str, **fields: object) -> dict[str, Any]:
     response = await api.http.patch(f"/api/v1/runs/{run}", json=fields)
     assert response.status_code == 200, response.text
@@ -170,20 +176,22 @@ async def test_a_filter_that_means_nothing_is_rejected_by_name(api: Api, query: 
 async def test_a_run_is_found_by_words_of_its_question_its_title_and_its_latest_report(api: Api) -> None:
     run = await api.submit("Why do oceans taste as they do?")
     await api.submit("为什么海水是咸的?连接池如何使用Postgres缓存")
-    for query, where in (("OCEAN taste", "question"), ("tas", "question")):
+    for query, marks in (("OCEAN taste", ["oceans", "taste"]), ("tas", ["taste"])):
         (item,) = (await api.http.get("/api/v1/runs", params={"q": query})).json()["items"]
-        assert (item["id"], item["match"]) == (
-            str(run), {"location": where, "excerpt": "Why do oceans taste as they do?"}
-        )  # fmt: skip
+        assert (item["id"], item["match"]["location"]) == (str(run), "question")
+        assert marked(item) == marks
     assert await listed(api, "q=dissolved") == []
     fence = await api.hands.claim(run)
     await api.hands.report(fence, await api.hands.document())
     (item,) = (await api.http.get("/api/v1/runs", params={"q": "dissolving rivers"})).json()["items"]
-    assert item["match"] == {"location": "report", "excerpt": "Rivers carry dissolved salt into the sea."}
+    assert item["match"]["location"] == "report"
+    assert item["match"]["excerpt"] == "Rivers carry dissolved salt into the sea."
+    assert marked(item) == ["Rivers", "dissolved"]
     assert await listed(api, "q=oceans dissolved") == ["Why do oceans taste as they do?"]
     await change(api, run, title="Brine and taste")
     (item,) = (await api.http.get("/api/v1/runs", params={"q": "brine"})).json()["items"]
-    assert item["match"] == {"location": "title", "excerpt": "Brine and taste"}
+    marks = [{"start": 0, "end": 5}]
+    assert item["match"] == {"location": "title", "excerpt": "Brine and taste", "marks": marks}
     await change(api, run, title="")
     assert await listed(api, "q=brine") == []
     for query in ("海水", "咸", "连接池", "缓存", "postgres", "海水 缓存"):
@@ -224,3 +232,39 @@ async def test_a_rollout_is_neither_organized_nor_deleted(api: Api) -> None:
     for response in (await api.http.patch(at, json={"pinned": True}), await api.http.delete(at)):
         assert response.status_code == 409
         assert "rollout" in response.json()["detail"]
+
+
+async def test_a_controlled_run_is_returned_with_its_title_tags_and_pin(api: Api) -> None:
+    run = await api.submit()
+    await change(api, run, title="Mine", tags=["sea"], pinned=True)
+    for verb in ("pause", "resume", "cancel"):
+        sent = await api.http.post(f"/api/v1/runs/{run}/{verb}", json={"mode": "discard"} if verb == "cancel" else None)
+        assert sent.status_code == 200, sent.text
+        assert (sent.json()["title"], sent.json()["tags"]) == ("Mine", ["sea"]), verb
+        assert sent.json()["pinned_at"] is not None
+
+
+async def test_the_tags_of_all_runs_are_listed_once_in_pages_and_only_to_their_tenant(api: Api) -> None:
+    for tags in (["sea", "Größe"], ["sea", "air"], []):
+        await change(api, await api.submit(), tags=tags)
+    first = (await api.http.get("/api/v1/tags?limit=2")).json()
+    rest = (await api.http.get("/api/v1/tags", params={"limit": 2, "cursor": first["next"]})).json()
+    assert sorted(first["items"] + rest["items"]) == ["Größe", "air", "sea"]
+    assert (len(first["items"]), rest["next"]) == (2, None)
+    assert (await api.other.get("/api/v1/tags")).json() == {"items": [], "next": None}
+
+
+async def test_the_words_that_match_are_marked_in_the_excerpt(api: Api) -> None:
+    await ended(api, "Do connected pools reuse a connection?")
+    (item,) = (await api.http.get("/api/v1/runs?q=connecting pool")).json()["items"]
+    assert marked(item) == ["connected", "pools", "connection"]
+
+
+async def test_runs_are_found_by_a_source_that_their_report_cites(api: Api) -> None:
+    source = await api.hands.document()
+    await ended(api, "Why is the sea wet?")
+    run = await api.submit("Why is the sea salt?")
+    await api.hands.report(await api.hands.claim(run), source)
+    assert await listed(api, f"cites={source}") == ["Why is the sea salt?"]
+    assert await listed(api, f"cites={source}&q=sea") == ["Why is the sea salt?"]
+    assert (await api.other.get(f"/api/v1/runs?cites={source}")).json()["items"] == []

@@ -45,7 +45,7 @@ PATIENCE = 120.0
 
 TABLES = "select relname from pg_class where relnamespace = 'app'::regnamespace and relkind = 'r'"
 
-LEFT_OUT = {"login_link", "session", "lease_watch"}
+LEFT_OUT = {"login_link", "session", "lease_watch", "worker_process"}
 
 
 def counted(url: str) -> dict[str, int]:

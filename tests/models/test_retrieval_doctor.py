@@ -3,17 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+from offing.core.check import Check
 from offing.local import doctor
 from offing.settings import Settings
 from tests.model_provider import Fault, serve_on_thread
 from tests.model_provider.retrieval_models import RetrievalModels
 
 
-def inspect(home: Path, **values: Any) -> tuple[doctor.Check, doctor.Check]:
+def inspect(home: Path, **values: Any) -> tuple[Check, Check]:
     return doctor.inspect_retrieval_models(Settings(home=home, **values))
 
 
-def inspect_both(home: Path, embedding: str, rerank: str, url: str) -> tuple[doctor.Check, doctor.Check]:
+def inspect_both(home: Path, embedding: str, rerank: str, url: str) -> tuple[Check, Check]:
     return inspect(home, embedding_model=embedding, embedding_api_base=url, rerank_model=rerank, rerank_api_base=url)
 
 

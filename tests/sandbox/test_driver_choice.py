@@ -1,17 +1,18 @@
 """Which driver is used: one that stands its self-test here, or none."""
 
+import asyncio
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from offing.local import doctor
 from offing.sandbox.driver_choice import DriverChoice, DriverSetting, choose_driver, list_drivers
 from offing.sandbox.drivers.bubblewrap import BubblewrapDriver
 from offing.sandbox.escape_probes import PROBES
 from offing.sandbox.sandbox import ExecutionRequest, ExecutionResult, Sandbox, SandboxUnavailableError
 from offing.sandbox.self_test import find_problem
 from offing.services.code_execution import CodeRunner
+from offing.services.health import check_sandbox
 from offing.settings import Settings
 
 
@@ -122,9 +123,9 @@ def test_the_setting_names_which_drivers_may_be_used(tmp_path: Path) -> None:
 
 
 def test_doctor_says_what_runs_code_and_why_nothing_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    off = doctor.inspect_sandbox(Settings(home=tmp_path, sandbox="off"))
+    off = asyncio.run(check_sandbox(Settings(home=tmp_path, sandbox="off")))
     assert (off.ok, off.detail) == (True, "turned off by OFFING_SANDBOX; runs cannot execute code")
     monkeypatch.setenv("PATH", str(tmp_path))
-    none = doctor.inspect_sandbox(Settings(home=tmp_path, sandbox="bubblewrap"))
+    none = asyncio.run(check_sandbox(Settings(home=tmp_path, sandbox="bubblewrap")))
     assert none.detail.startswith("none, so runs cannot execute code: bubblewrap: the program bwrap is not installed")
     assert none.remedy is not None

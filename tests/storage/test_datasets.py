@@ -8,7 +8,7 @@ from offing.core.errors import Conflict
 from offing.core.scoring import Criterion, Reference
 from offing.datasets.dataset import open_dataset
 from offing.library.readers import DocumentReaderPool
-from offing.services import ingestion, library, tasks
+from offing.services import collections, ingestion, tasks
 from offing.services.datasets import StoredDataset, store_dataset
 from offing.services.ingestion import Upload
 from offing.storage import tasks as rows
@@ -74,4 +74,5 @@ async def test_a_collection_with_other_documents_is_not_used_for_a_dataset(pool:
         await ingestion.ingest_uploads(pool, LOCAL_TENANT, [upload], collection="towers", readers=readers)
     with pytest.raises(Conflict, match=r"contains 'own\.md'"):
         await store(pool, write_towers(tmp_path / "files"))
-    assert await library.list_collections(pool, LOCAL_TENANT) == [("towers", 1)]
+    (collection,) = await collections.list_collections(pool, LOCAL_TENANT)
+    assert (collection.row.name, collection.row.count) == ("towers", 1)

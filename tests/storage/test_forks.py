@@ -25,7 +25,7 @@ COPIED = {
 LEFT = {
     *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
-    *("run_tag", "run_search", "run_search_queue"),
+    *("run_tag", "run_search", "run_search_queue", "uncounted_run"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what
 is shared anyway. The words of a fork are indexed anew.

@@ -195,6 +195,19 @@ POPULATE = {
         select id, 'sea', tenant_id, 1, created_at from app.run where id = %(run)s;
         update app.run set title = 'Salt', pinned_at = now(), archived_at = now() where id = %(run)s;
     """,
+    "0036_metric_totals": """
+        insert into app.uncounted_run (run_id, tenant_id) values (%(rollout)s, %(tenant)s);
+        insert into app.run_total select * from app.sum_runs(array[%(rollout)s]::uuid[]);
+        insert into app.step_total values (%(tenant)s, 'note', 'note', 1, 0.5, 1, 0);
+        insert into app.role_call_total
+        values (%(tenant)s, 'planner', 'litellm', 'm', 100, 10, 0.25, 0, 0, 0, '{0}', 0, 0);
+    """,
+    "0028_tool_policies": """
+        insert into app.tool_policy (tenant_id, name, policy) values (%(tenant)s, 'sums', '{}');
+    """,
+    "0029_installation": """
+        insert into app.worker_process (name, version, slots, runs) values ('host:1:a', '0.1.0', 200, 0);
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 
@@ -319,6 +332,7 @@ def test_deleting_a_tenant_leaves_rows_of_no_table(empty: ServerUrls) -> None:
     left = {table: rows for table, rows in content(empty.owner_url).items() if rows}
     assert [t["name"] for t in left.pop("tenant")] == ["other"]
     assert len(left.pop("lease_watch")) == 1  # the platform's, and no tenant's
+    assert len(left.pop("worker_process")) == 1  # likewise
     assert left == {}
 
 

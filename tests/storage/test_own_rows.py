@@ -39,7 +39,13 @@ RUN_AS_OWNER = """
      where pronamespace = 'app'::regnamespace and (prosecdef or prorettype = 'trigger'::regtype)
 """
 
-VALUES = {"uuid": lambda: new_id(), "bytea": lambda: b"x" * 32, "jsonb": lambda: "{}", "text": lambda: str(new_id())}
+VALUES = {
+    "uuid": lambda: new_id(),
+    "bytea": lambda: b"x" * 32,
+    "boolean": lambda: True,
+    "jsonb": lambda: "{}",
+    "text": lambda: str(new_id()),
+}
 """Values that a column of a type takes. Others take 1, or now."""
 
 

@@ -12,13 +12,16 @@ from offing.core.run import RunStatus
 from offing.library.word_query import parse_word_query
 from offing.services import run_lists
 from offing.services.run_search import MAX_RUNS_PER_BATCH, index_all_tenants, index_queued_runs, render_tsquery
-from offing.storage import run_search, run_summaries
+from offing.storage import run_labels, run_search, run_summaries
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.run_filter import RunFilter
 from tests.storage.builders import a_run, stored
 
 RUNS = 10_000
+
+CITED = UUID(int=7)
+"""A source that a few of the runs cite."""
 
 ADD_RUNS = """
     insert into app.thread (id, tenant_id, title)
@@ -34,6 +37,11 @@ ADD_RUNS = """
       from generate_series(1, %(count)s) n;
     insert into app.run_tag (run_id, tag, tenant_id, position, run_created_at)
     select id, 'tag' || substr(id::text, 36), tenant_id, 1, created_at from app.run;
+    insert into app.report (run_id, version, tenant_id, seq, status, stop_reason, body)
+    select id, 1, tenant_id, 1, 'complete', 'answered', '{"title": "", "answer": null, "sections": []}' from app.run;
+    insert into app.citation (run_id, report_version, number, tenant_id, source_id, start_char, end_char, quote, title)
+    select id, 1, 1, tenant_id, lpad(case when right(id::text, 2) = '11' then '7' else '8' end, 32, '0')::uuid, 0, 1,
+           'x', 'X' from app.run;
     insert into app.input_request (run_id, seq, tenant_id, kind, responded_at, response, responder)
     select id, 1, tenant_id, 'free_text', now(), '{}', 'person' from app.run;
     insert into app.input_request (run_id, seq, tenant_id, kind)
@@ -80,6 +88,7 @@ FILTERS = {
     "failed": (RunFilter(status=RunStatus.FAILED), "run_ended_by_status"),
     "graph": (RunFilter(graph="rare"), "run_by_graph"),
     "tag": (RunFilter(tag="tag7"), "run_tag_by_time"),
+    "citing": (RunFilter(cites=CITED), "citation_by_source"),
     "waiting": (RunFilter(waiting_for_person=True), "input_request_pending"),
 }
 
@@ -212,3 +221,19 @@ async def test_words_that_an_erasure_removes_from_a_report_are_not_found_any_mor
         assert len((await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "rivers", None, 20)).runs) == 1
         owner.execute("update app.report set body = replace(body::text, 'Rivers', '[erased]')::jsonb")
     assert (await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "rivers", None, 20)).runs == []
+
+
+@pytest.mark.timeout(300)
+async def test_the_tags_of_ten_thousand_runs_are_listed_from_one_row_of_the_index_each(
+    crowd: None, pool: Database
+) -> None:
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        watched = Watched(connection)
+        tags = await run_labels.list_all_tags(watched, "", 200)  # type: ignore[arg-type]
+    assert len(tags) == 16
+    (plan,) = watched.plans
+    assert "run_tag_by_time" in plan
+    assert not re.search(r"Seq Scan on run_tag", plan), plan
+    read = re.search(r"Buffers: shared hit=(\d+)", plan)
+    assert read is not None
+    assert int(read[1]) < 200, plan

@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
@@ -27,12 +29,14 @@ from offing.core.run import FencingToken
 from offing.models.call_slots import install_call_slots
 from offing.process_name import get_process_name
 from offing.sdk import Graph
-from offing.services import child_runs
+from offing.services import child_runs, webhooks
+from offing.services.health import WORKER_REPORT_SECONDS
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
-from offing.storage import runs
+from offing.storage import installation, runs
 from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.metric_queries import count_ended_runs
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, NextClaim
 from offing_workers.claimed_run import ClaimedRun, DrainReason
@@ -60,6 +64,9 @@ CANCEL_GRACE_SECONDS = 0.5
 Then its requests to model providers are cancelled, so that it stops paying within a second.
 """
 
+MAX_COUNTED_RUNS = 500
+"""Maximum number of ended runs that one transaction adds to the totals of the metrics."""
+
 MAX_INDEXED_RUNS = 100
 """Maximum number of runs of a tenant whose words are indexed per sweep."""
 
@@ -68,6 +75,9 @@ DISTILLATION_POLL_SECONDS = 2.0
 
 They are few, because a person waits for the job to start.
 """
+
+WEBHOOK_POLL_SECONDS = 2.0
+"""Seconds between polls for deliveries to webhooks, which is about how late they are."""
 
 log = structlog.get_logger()
 
@@ -142,7 +152,10 @@ class WorkerProcess:
             self._run_distillation_jobs,
             self._listen_to_control,
             self._remove_expired,
+            self._report_alive,
             self._index_runs,
+            self._count_runs,
+            self._deliver_webhooks,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
@@ -158,6 +171,8 @@ class WorkerProcess:
         await self._call_slots.close()
         await self._control_channel.close()
         await self._live_bus.close()
+        with suppress(Unavailable):
+            await installation.forget_worker(self._database, self._name)
         await self._database.__aexit__()
 
     async def _claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:
@@ -279,11 +294,33 @@ class WorkerProcess:
             await asyncio.sleep((seconds / 10 if more else seconds) * random.uniform(0.5, 1.0))
             more = await remove_expired(self._database, self._settings)
 
+    async def _report_alive(self) -> None:
+        """Report periodically that this process is alive, for people who look at the installation."""
+        code_version, slots = version("offing"), self._settings.worker_concurrency
+        while True:
+            await installation.record_worker(self._database, self._name, code_version, slots, len(self._claimed_runs))
+            await asyncio.sleep(WORKER_REPORT_SECONDS * random.uniform(0.5, 1.0))
+
     async def _index_runs(self) -> None:
         """Index the words of new and changed runs periodically, so that searches find nearly all of them indexed."""
         while True:
             await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
             await index_all_tenants(self._database, MAX_INDEXED_RUNS)
+
+    async def _count_runs(self) -> None:
+        """Add ended runs to the totals of the metrics, periodically and until none is left."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            while await count_ended_runs(self._database, MAX_COUNTED_RUNS) == MAX_COUNTED_RUNS:
+                pass
+
+    async def _deliver_webhooks(self) -> None:
+        """Attempt deliveries to webhooks that are due. Several workers may do so at once."""
+        async with webhooks.open_poster(self._settings) as poster:
+            while True:
+                await asyncio.sleep(min(WEBHOOK_POLL_SECONDS, self._settings.sweep_interval_seconds))
+                while not self._draining and await webhooks.deliver_due(self._database, poster):
+                    pass
 
     async def _fill_vectors(self) -> None:
         """Compute missing vectors of the document library."""

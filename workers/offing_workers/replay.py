@@ -85,7 +85,7 @@ async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, too
             tools=tools,
             engines=row.engines,
             prompts={talk.seq: talk.messages for talk in await trajectory_reads.list_role_calls(connection, row.id)},
-            report=await reports.find_latest_report(connection, row.id),
+            report=await reports.find_own_report(connection, row.id),
             final_state=await trajectories.find_last_state(connection, row.id),
         )
 

@@ -14,11 +14,14 @@ from offing.services.graph_folders import (
     list_projects,
 )
 from offing.settings import Settings
-from offing.storage import retention
+from offing.storage import retention, webhooks
 from offing.storage.pool import Database
 
 MAX_ROWS_PER_SWEEP = 50
 """Maximum number of runs, login links and store items per sweep. The next sweep continues."""
+
+KEEP_EVENTS_DAYS = 90.0
+"""Age at which notifications are removed with their deliveries to webhooks, in days."""
 
 MIN_UNUSED_GRAPH_SECONDS = 24 * 3600.0
 """Minimum age of an unused graph version before it is removed, in seconds.
@@ -37,10 +40,11 @@ async def remove_expired(database: Database, settings: Settings) -> bool:
         files = await retention.delete_run_files(database, settings.keep_run_files_days, MAX_ROWS_PER_SWEEP)
     logins = await retention.delete_expired_logins(database, MAX_ROWS_PER_SWEEP)
     items = await retention.delete_expired_items(database, MAX_ROWS_PER_SWEEP)
+    events = await webhooks.delete_old_events(database, KEEP_EVENTS_DAYS, MAX_ROWS_PER_SWEEP)
     await remove_unused_graphs(database, settings)
     if files:
         log.info("deleted old files of runs", runs=files)
-    return max(pruned, files, logins, items) >= MAX_ROWS_PER_SWEEP
+    return max(pruned, files, logins, items, events) >= MAX_ROWS_PER_SWEEP
 
 
 async def remove_unused_graphs(

@@ -140,7 +140,7 @@ class PostgresRunStore:
 
     async def find_latest_report(self) -> Report | None:
         async with self._transaction() as connection:
-            return await reports.find_latest_report(connection, self._fence.run_id)
+            return await reports.find_own_report(connection, self._fence.run_id)
 
     async def read_texts(self, spans: Sequence[SourceSpan]) -> Sequence[str | None]:
         return await read_windows(self._database, self._fence.tenant_id, spans)
@@ -220,7 +220,7 @@ class PostgresRunStore:
 
     async def get_child_result(self, run_id: UUID) -> StoredChildResult:
         async with self._transaction() as connection:
-            report = await reports.find_latest_report(connection, run_id)
+            report = await reports.find_own_report(connection, run_id)
             calls = await steps.list_last_steps(connection, run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
             verifications = await steps.list_last_steps(connection, run_id, StepKind.VERIFICATION, 1)
             used = await child_runs.sum_tool_usage(connection, run_id, "used")

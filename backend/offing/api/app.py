@@ -10,22 +10,31 @@ from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
+    api_keys,
     asking,
+    collections,
     evaluations,
     events,
     input_requests,
+    installation,
     library,
+    notifications,
     platform,
     policy_versions,
     prompt_libraries,
     providers,
+    report_versions,
     reports,
     rollouts,
     run_files,
+    run_views,
     runs,
     sessions,
+    shares,
+    tags,
     tasks,
     threads,
+    tool_policies,
     training_jobs,
 )
 from offing.api.routes import trajectories as trajectory_routes
@@ -73,21 +82,31 @@ def _install_routes(app: FastAPI) -> None:
     training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
     for part in (
         runs,
+        tags,
         run_files,
+        run_views,
         input_requests,
         events,
+        report_versions,
         reports,
+        shares,
+        notifications,
         threads,
         library,
+        collections,
         *training,
         sessions,
         platform,
         providers,
+        installation,
+        api_keys,
+        tool_policies,
         asking,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)
     app.include_router(platform.health_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
+    app.include_router(shares.shared_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     app.include_router(sessions.login_router, responses=OPEN_RESPONSES)
 
 

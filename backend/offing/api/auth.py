@@ -40,6 +40,8 @@ class Caller:
     """The name under which ratings record their origin: `key:<id>` or `web_ui`."""
     csrf_token: str | None
     """The token that writes of a session must carry. `None` means that the caller sent a key."""
+    is_operator: bool
+    """Whether the caller may change the installation. A key never may."""
     reauthenticate: Callable[[], Awaitable[object]]
     """Check that the key or session is still valid. Raises Unauthorized."""
 
@@ -77,7 +79,7 @@ async def _identify_caller(
     if key is not None:
         presented = key.credentials
         tenant, key_id = await deps.authenticator.authenticate_key(presented)
-        return Caller(tenant, f"key:{key_id}", None, lambda: deps.authenticator.authenticate_key(presented))
+        return Caller(tenant, f"key:{key_id}", None, False, lambda: deps.authenticator.authenticate_key(presented))
     if not session:
         raise Unauthorized("This request needs an API key or a session.")
     caller = await deps.authenticator.authenticate_session(session)
@@ -92,8 +94,40 @@ async def _identify_caller(
             "X-CSRF-Token",
         )
     return Caller(
-        caller.tenant_id, "web_ui", caller.csrf_token, lambda: deps.authenticator.authenticate_session(session)
+        caller.tenant_id,
+        "web_ui",
+        caller.csrf_token,
+        caller.is_operator,
+        lambda: deps.authenticator.authenticate_session(session),
     )
 
 
 CurrentCaller = Annotated[Caller, Depends(authenticate)]
+
+
+def require_person(caller: CurrentCaller) -> Caller:
+    """Return the caller if it is a session of the web UI. Raises ProblemError for an API key."""
+    if caller.csrf_token is None:
+        raise ProblemError(
+            403,
+            "not_a_person",
+            "An API key cannot create or revoke API keys, so that a stolen key ends when it is revoked.",
+            "Use the web UI, or `offing key` on the machine.",
+        )
+    return caller
+
+
+def require_operator(caller: CurrentCaller) -> Caller:
+    """Return the caller if it may change the installation. Raises ProblemError otherwise."""
+    if not caller.is_operator:
+        raise ProblemError(
+            403,
+            "not_the_operator",
+            "Only the operator may change this, in a session that was opened within the last 12 hours.",
+            "On the machine, run `offing login --operator` and open the link.",
+        )
+    return caller
+
+
+CurrentPerson = Annotated[Caller, Depends(require_person)]
+CurrentOperator = Annotated[Caller, Depends(require_operator)]

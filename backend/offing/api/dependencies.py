@@ -8,25 +8,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
+import httpx
 from fastapi import Depends, Request
 
+from offing import environment
 from offing.api.bounded_notifier import BoundedNotifier
+from offing.api.public_limits import PublicLimits
 from offing.api.stream_limits import StreamLimits
 from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
 from offing.core.model import EngineConfig
 from offing.library.readers import DocumentReaderPool
+from offing.mcp.client import McpClient
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine_discovery import default_engine_config, role_engine_configs
 from offing.report_files.writers import ReportFileWriter
 from offing.sdk import Graph
-from offing.services import graphs
+from offing.services import graphs, webhooks
 from offing.services.access import CachedAuthenticator
+from offing.services.health import SandboxCheck
 from offing.services.library_models import LibraryModels, open_library_models
 from offing.services.metrics import MetricsExporter
+from offing.services.search_engines import SearchTrial
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
+from offing.web.post import Poster
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,8 @@ class AppDependencies:
     bus: LiveBus
     authenticator: CachedAuthenticator
     stream_limits: StreamLimits
+    public_limits: PublicLimits
+    """Limits the requests of readers without an account."""
     graphs: Mapping[str, Graph]
     metrics: MetricsExporter
     default_engine: EngineConfig
@@ -49,8 +58,14 @@ class AppDependencies:
     report_writer: ReportFileWriter
     """Writes all exports as DOCX and PDF."""
     upload_gate: UploadGate
+    poster: Poster
+    """Sends messages that try a webhook."""
     library_models: LibraryModels
     """The models that searches of the library use."""
+    mcp_client: McpClient
+    """Lists the tools of MCP servers for people who review them."""
+    search_trial: SearchTrial
+    sandbox_check: SandboxCheck
 
 
 @asynccontextmanager
@@ -60,7 +75,11 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
         BusNotifier(redis_url) as notifier,
+        webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
+        McpClient(environment.VARIABLES) as mcp_client,
+        httpx.AsyncClient(follow_redirects=False) as search_client,
+        SandboxCheck(settings) as sandbox_check,
     ):
         bounded_notifier = BoundedNotifier(notifier)
         installed = graphs.open_registry_from_settings(settings)
@@ -71,6 +90,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             bus=notifier.live,
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
+            public_limits=PublicLimits(),
             graphs=installed,
             metrics=MetricsExporter(database, notifier.live),
             default_engine=default_engine_config(),
@@ -79,7 +99,11 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             document_readers=readers,
             report_writer=ReportFileWriter(),
             upload_gate=UploadGate(),
+            poster=poster,
             library_models=open_library_models(settings),
+            mcp_client=mcp_client,
+            search_trial=SearchTrial(settings, search_client),
+            sandbox_check=sandbox_check,
         )
         await bounded_notifier.close()
 

@@ -2,12 +2,24 @@
 
 from typing import Any
 
-from offing.api.schemas import input_requests, promotion, prompt_libraries, runs, training_jobs, trajectories
+from offing.api.installation_examples import INSTALLATION_EXAMPLES
+from offing.api.schemas import (
+    input_requests,
+    promotion,
+    prompt_libraries,
+    run_views,
+    runs,
+    training_jobs,
+    trajectories,
+)
 
 RUN_ID = "01980000-0000-7000-8000-00000000000a"
 THREAD_ID = "01980000-0000-7000-8000-00000000000b"
 SOURCE_ID = "01980000-0000-7000-8000-00000000000c"
 TEXT_ID = "01980000-0000-7000-8000-00000000000d"
+EVENT_ID = "01980000-0000-7000-8000-000000000010"
+WEBHOOK_ID = "01980000-0000-7000-8000-000000000011"
+SHARE_ID = "01980000-0000-7000-8000-00000000000f"
 RATING_ID = "01980000-0000-7000-8000-00000000000e"
 TIMESTAMP = "2026-11-21T09:00:00Z"
 SNAPSHOT_SHA256 = "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c"
@@ -149,7 +161,17 @@ RUN_EXAMPLE: Example = {
     "forked_at_seq": None,
 }
 
-MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION}
+COLLECTION_EXAMPLE: Example = {
+    "name": "undici",
+    "count": 50,
+    "removed_count": 0,
+    "latest_added_at": TIMESTAMP,
+    "active_runs": 0,
+}
+
+ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3}
+
+MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
@@ -418,7 +440,81 @@ POLICY_VERSION_EXAMPLE: Example = {
     "canary_fraction": None,
 }
 
+SHARE_EXAMPLE: Example = {
+    "id": SHARE_ID,
+    "run_id": RUN_ID,
+    "version": 1,
+    "report_title": REPORT_EXAMPLE["title"],
+    "label": "For the team",
+    "shows_question": True,
+    "state": "open",
+    "created_at": TIMESTAMP,
+    "expires_at": "2026-12-21T09:00:00Z",
+    "revoked_at": None,
+    "last_opened_at": TIMESTAMP,
+    "opened_count": 3,
+}
+
+SHARED_REPORT_EXAMPLE: Example = {
+    key: value for key, value in REPORT_EXAMPLE.items() if key not in ("run_id", "revision")
+} | {
+    "question": QUESTION,
+    "citations": [
+        {key: CITATION_EXAMPLE[key] for key in ("number", "title", "quote", "verified", "source", "position")}
+        | {"erased": False}
+    ],
+    "sources": [
+        {key: CITED_SOURCE_EXAMPLE[key] for key in ("id", "title", "site", "author", "published", "citations")}
+        | {"url": "", "retrieved_at": None, "description": ""}
+    ],
+    "expires_at": "2026-12-21T09:00:00Z",
+}
+
+NOTIFICATION_EXAMPLE: Example = {
+    "id": EVENT_ID,
+    "kind": "run.done",
+    "run_id": RUN_ID,
+    "title": QUESTION,
+    "created_at": TIMESTAMP,
+    "read_at": None,
+    "request": None,
+}
+
+WEBHOOK_EXAMPLE: Example = {
+    "id": WEBHOOK_ID,
+    "address": "https://hooks.example/offing",
+    "events": ["run.waiting", "run.failed"],
+    "web_ui": "https://offing.example",
+    "created_at": TIMESTAMP,
+}
+
 EXAMPLES: dict[str, Example] = {
+    "NotificationPage": {"items": [NOTIFICATION_EXAMPLE], "next": None, "unread_count": 1},
+    "WebhookIn": {"address": "https://hooks.example/offing", "events": ["run.waiting", "run.failed"]},
+    "WebhookOut": WEBHOOK_EXAMPLE,
+    "CreatedWebhookOut": {"webhook": WEBHOOK_EXAMPLE, "secret": "whsec_" + "MDEyMzQ1Njc4OWFiY2RlZg=="},
+    "WebhookTestOut": {"status": 200, "problem": ""},
+    "WebhookAttemptOut": {
+        "event_id": EVENT_ID,
+        "kind": "run.done",
+        "run_id": RUN_ID,
+        "number": 1,
+        "at": TIMESTAMP,
+        "status": 503,
+        "problem": "The server answers with status 503.",
+        "ms": 120,
+        "next_attempt_at": TIMESTAMP,
+    },
+    "ShareIn": {"days": 30, "label": "For the team"},
+    "ShareOut": SHARE_EXAMPLE,
+    "SharePage": {"items": [SHARE_EXAMPLE], "next": None},
+    "CreatedShareOut": {
+        "share": SHARE_EXAMPLE,
+        "token": "ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+        "path": "/shared/ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+    },
+    "SharedReportOut": SHARED_REPORT_EXAMPLE,
+    **INSTALLATION_EXAMPLES,
     "RunIn": {
         "question": QUESTION,
         "graph": "agentflow",
@@ -447,6 +543,7 @@ EXAMPLES: dict[str, Example] = {
     "CancelIn": {"mode": "discard"},
     "RunFileList": {"items": [RUN_FILE_EXAMPLE]},
     "RunFileOut": RUN_FILE_EXAMPLE,
+    "TagPage": {"items": ["networking"], "next": None},
     "ChildRunOut": runs.RUN_TREE_EXAMPLE["children"][0],
     "RunTreeOut": runs.RUN_TREE_EXAMPLE,
     "McpServerOut": {"name": "weather", "tools": ["mcp_weather_forecast"]},
@@ -495,6 +592,7 @@ EXAMPLES: dict[str, Example] = {
     "QuestionPresetList": {"items": [QUESTION_PRESET_EXAMPLE]},
     "QuestionPresetIn": {name: QUESTION_PRESET_EXAMPLE[name] for name in ("name", "settings")},
     "QuestionPresetChangeIn": {"name": "Legal check, short"},
+    **run_views.EXAMPLES,
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,
@@ -509,7 +607,11 @@ EXAMPLES: dict[str, Example] = {
     "ThreadPage": {"items": [THREAD_EXAMPLE], "next": None},
     "SourceOut": SOURCE_EXAMPLE,
     "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
-    "CollectionOut": {"name": "undici", "count": 50},
+    "CollectionOut": COLLECTION_EXAMPLE,
+    "CollectionRenameIn": {"name": "undici", "new_name": "undici 7"},
+    "CollectionDeletionOut": {"kept": 50, "erased": ERASURE_EXAMPLE, "remaining": 0},
+    "SourceMoveIn": {"source_ids": [SOURCE_ID], "collection": "undici"},
+    "SourceMoveOut": {"moved": 1},
     "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},
     "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE], "notices": []},
     "LibraryStatusOut": {
@@ -523,7 +625,7 @@ EXAMPLES: dict[str, Example] = {
         "reranks": False,
     },
     "PassageOut": PASSAGE_EXAMPLE,
-    "ErasureOut": {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3},
+    "ErasureOut": ERASURE_EXAMPLE,
     "GraphOut": {
         "name": "agentflow",
         "title": "AgentFlow",
@@ -532,6 +634,9 @@ EXAMPLES: dict[str, Example] = {
         "roles": ["planner", "executor", "verifier", "generator"],
         "optional_roles": ["checker"],
         "diagram": "graph TD; planner-->executor;",
+        "nodes": ["__start__", "planner", "executor", "__end__"],
+        "edges": [{"source": "planner", "target": "executor", "is_conditional": True}],
+        "has_editable_plan": True,
         "state_view": "memory",
     },
     "EngineOut": {
@@ -551,7 +656,7 @@ EXAMPLES: dict[str, Example] = {
         "default_engine": "extractive",
     },
     "TenantIn": {"training_opt_in": True},
-    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u"},
+    "SessionOut": {"tenant": "local", "csrf_token": "Zy0u", "is_operator": False},
     "HealthOut": {"status": "ok", "components": {"postgres": "ok", "redis": "ok"}},
     "Problem": {
         "type": "urn:offing:problem:invalid_input",

@@ -12,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offing.api.problems import build_problem_response
+from offing.api.shared_headers import PRIVATE_PAGE_HEADERS, is_shared_path
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -76,6 +77,8 @@ class RequestGuard:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
+                if is_shared_path(scope["path"]):
+                    headers.update(PRIVATE_PAGE_HEADERS)
             await send(message)
 
         rejection = self._find_problem(scope)

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offing.api.schemas import Problem
+from offing.api.shared_headers import hide_token
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
 
 log = logging.getLogger(__name__)
@@ -161,7 +162,7 @@ async def _handle_http_error(_: Request, error: Exception) -> Response:
 
 
 def _respond_internal_error(scope: Scope, error: Exception) -> Response:
-    log.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+    log.error("%s %s failed", scope["method"], hide_token(scope["path"]), exc_info=error)
     return build_problem_response(
         500, "internal", "An internal error occurred.", remedy="The server log has the details."
     )

@@ -17,6 +17,7 @@ from offing.api.schemas import (
     JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
+    MarkOut,
     ModelDetailsOut,
     PassageOut,
     RatingOut,
@@ -65,9 +66,7 @@ from offing.services.threads import ThreadWithRuns
 from offing.storage.library import SourceRow
 from offing.storage.reports import VerifiedReport
 from offing.storage.rewards import RewardRow
-from offing.storage.run_labels import NO_LABELS, RunLabels
 from offing.storage.run_summaries import RunSummary
-from offing.storage.runs import RunRow
 from offing.storage.search import PassageHitRow
 from offing.storage.tenants import TenantRow
 from offing.storage.vectors import VectorCoverage
@@ -77,9 +76,8 @@ MILLION = 1_000_000
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
-def serialize_run(
-    run: RunRow, title: str | None = None, pending_input_requests: int = 0, labels: RunLabels = NO_LABELS
-) -> RunOut:
+def serialize_run_summary(summary: RunSummary) -> RunOut:
+    run, labels = summary.run, summary.labels
     spent = run.usage
     return RunOut(
         id=run.id,
@@ -102,12 +100,12 @@ def serialize_run(
         created_at=run.created_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        title=title,
+        title=summary.title,
         given_title=labels.title,
         tags=list(labels.tags),
         pinned_at=labels.pinned_at,
         archived_at=labels.archived_at,
-        pending_input_requests=pending_input_requests,
+        pending_input_requests=summary.pending_input_requests,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
@@ -141,10 +139,6 @@ def _price_per_million(usd: float | None) -> float | None:
     return None if usd is None else round(usd * MILLION, 6)
 
 
-def serialize_run_summary(summary: RunSummary) -> RunOut:
-    return serialize_run(summary.run, summary.title, summary.pending_input_requests, summary.labels)
-
-
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
     items = [
@@ -157,7 +151,8 @@ def serialize_run_list(listed: RunList) -> RunPage:
 
 
 def _serialize_match(match: RunMatch) -> RunMatchOut:
-    return RunMatchOut(location=match.location, excerpt=match.excerpt)
+    marks = [MarkOut(start=start, end=end) for start, end in match.marks]
+    return RunMatchOut(location=match.location, excerpt=match.excerpt, marks=marks)
 
 
 def serialize_deletion(result: DeletionResult) -> RunDeletionOut:
@@ -248,6 +243,10 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
             for c in list_conflicts(report)
         ],
         conflict_search=describe_conflict_search(report),
+        edited_by=report.edit.by if report.edit else None,
+        note=report.edit.note if report.edit else "",
+        base_version=report.edit.base_version if report.edit else None,
+        latest_version=stored.latest_version,
         created_at=stored.created_at,
     )
 
@@ -361,6 +360,7 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         rule_verdict=sentence.rule_verdict.value if sentence.rule_verdict else None,
         judgment=None if sentence.judgment is None else JudgmentOut(**asdict(sentence.judgment)),
         reasons=list(list_marks(sentence)),
+        edited=sentence.is_edited,
     )
 
 

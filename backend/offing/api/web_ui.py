@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import anyio.to_thread
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -13,6 +15,9 @@ HASHED_DIR = "assets/"
 
 IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 
+ENCODED_SUFFIXES = {"br": ".br", "gzip": ".gz"}
+"""Content codings, the better first, and the suffixes of the files that the build compressed with them."""
+
 NOT_BUILT_HTML = (
     '<!doctype html><meta charset="utf-8"><title>Offing</title>\n<h1>The web UI is not built</h1><p>Run '
     "<code>make setup</code> and start Offing again. The API is available under /api/v1.</p>"
@@ -20,17 +25,54 @@ NOT_BUILT_HTML = (
 
 
 class WebUI(StaticFiles):
-    """Static files. Every other address without a suffix gets `index.html`, which handles its own routes."""
+    """Static files, compressed if the browser accepts it. Every other address without a suffix gets `index.html`,
+    which handles its own routes.
+    """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        if path == "api" or path.startswith("api/"):
+        name = Path(path).name
+        if path == "api" or path.startswith("api/") or name.endswith(tuple(ENCODED_SUFFIXES.values())):
             raise HTTPException(404, "There is no such route.")
-        if "." not in Path(path).name and not path.startswith(HASHED_DIR):
+        if "." not in name and not path.startswith(HASHED_DIR):
             path = "index.html"
-        response = await super().get_response(path, scope)
-        cached = path.startswith(HASHED_DIR) and response.status_code in (200, 304)
+        encodings = await anyio.to_thread.run_sync(self._list_encodings, path)
+        encoding = choose_encoding(Headers(scope=scope).get("accept-encoding", ""), encodings)
+        # The entity tag is made of the time and size of the file that is sent, so each coding has another one.
+        response = await super().get_response(path + ENCODED_SUFFIXES.get(encoding, ""), scope)
+        cached = path.startswith(HASHED_DIR) and response.status_code in (200, 206, 304)
         response.headers["Cache-Control"] = IMMUTABLE_CACHE_CONTROL if cached else "no-cache"
+        if encodings:
+            response.headers["Vary"] = "Accept-Encoding"
+        if encoding and response.status_code != 304:
+            response.headers["Content-Encoding"] = encoding
         return response
+
+    def _list_encodings(self, path: str) -> list[str]:
+        """Return the codings in which the build stored a file."""
+        try:
+            return [name for name, suffix in ENCODED_SUFFIXES.items() if self.lookup_path(path + suffix)[1]]
+        except (OSError, ValueError):
+            return []  # no file can have this name, which is what the response says
+
+
+def choose_encoding(accepted: str, available: list[str]) -> str:
+    """Return the available content coding that the header `Accept-Encoding` prefers, or the first of several.
+
+    The empty text means none.
+    """
+    weights = {name: weight for part in accepted.split(",") for name, weight in [_parse_weight(part)]}
+    chosen = max(available, key=lambda name: weights.get(name, weights.get("*", 0)), default="")
+    return chosen if weights.get(chosen, weights.get("*", 0)) > 0 else ""
+
+
+def _parse_weight(part: str) -> tuple[str, float]:
+    """Return the name and weight of a part of `Accept-Encoding`. A weight that is not a number counts as 0."""
+    name, _, parameter = part.partition(";")
+    weight = parameter.strip().lower().removeprefix("q=") or "1"
+    try:
+        return name.strip().lower(), float(weight)
+    except ValueError:
+        return name.strip().lower(), 0.0
 
 
 def install_web_ui(app: FastAPI, folder: Path | None) -> None:

@@ -22,10 +22,13 @@ from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.core.errors import InvalidInput
 from offing.core.follow_up import FollowUpKind
+from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
 from offing.core.report_style import MAX_TEMPLATE_CHARS, ReportLength, ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, Budget, Depth, RunStatus
 from offing.core.step import Step
+from offing.core.url import InvalidUrl
+from offing.core.web_domains import MAX_DOMAINS, normalize_domains
 from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
 from offing.local.stack import open_stack
@@ -36,6 +39,7 @@ from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services.follow_ups import FollowUpRequest, keep_engines
 from offing.services.ingestion import ingest_folder
+from offing.services.offline_runs import find_remote_library_model
 from offing.services.presets import find_default_preset, get_preset
 from offing.services.providers import list_stored
 from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
@@ -160,6 +164,7 @@ def _read_template(path: Path) -> str:
 
 
 def _check_options(options: AskOptions) -> None:
+    _build_scope(options, [])  # raises InvalidInput for an invalid domain
     if len(options.question.strip()) < 3:
         raise InvalidInput("question", "must have at least 3 characters", "Enter a question.")
     if not 0 <= options.turn_limit <= 2048:
@@ -201,7 +206,9 @@ async def _ask(
             default_engines=_find_settings_engines(graph),
             scope=_build_scope(options, collections),
             report_style=style,
-            named_scope=frozenset(name for name in ("web", "code") if getattr(options, name) is False),
+            named_scope=frozenset(name for name in ("web", "code", "offline") if getattr(options, name) is False),
+            interactions=_list_interactions(options),
+            remote_library_model=find_remote_library_model(settings),
             follow_up=followed and FollowUpRequest(FollowUpKind(options.kind or FollowUpKind.AUTO), followed.id),
         )
         graphs = {graph.name: graph}
@@ -239,8 +246,31 @@ async def _find_followed_run(database: Database, options: AskOptions) -> RunRow 
 
 
 def _build_scope(options: AskOptions, collections: list[str]) -> dict[str, Any]:
-    entries = {"collections": collections, "web": options.web, "code": options.code, "mcp": list(options.mcp)}
+    entries = {
+        "collections": collections,
+        "web": options.web,
+        "code": options.code,
+        "mcp": list(options.mcp),
+        "only_domains": _parse_domains("--only-domain", options.only_domain),
+        "excluded_domains": _parse_domains("--not-domain", options.not_domain),
+        "offline": options.offline,
+    }
     return {name: value for name, value in entries.items() if value or name == "collections"}
+
+
+def _parse_domains(option: str, texts: Sequence[str]) -> list[str]:
+    domains = normalize_domains(texts)
+    if isinstance(domains, InvalidUrl):
+        problem, _, remedy = domains.problem.partition("; ")
+        raise InvalidInput(option, problem, f"{remedy[:1].upper()}{remedy[1:]}.")
+    if len(domains) > MAX_DOMAINS:
+        raise InvalidInput(option, f"is given {len(domains)} times", f"Use at most {MAX_DOMAINS} domains.")
+    return domains
+
+
+def _list_interactions(options: AskOptions) -> frozenset[Interaction]:
+    chosen = {Interaction.CLARIFY: options.clarify, Interaction.PLAN_REVIEW: options.review_plan}
+    return frozenset(interaction for interaction, is_chosen in chosen.items() if is_chosen)
 
 
 async def _ingest_folders(

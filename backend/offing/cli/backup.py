@@ -26,8 +26,8 @@ from offing.settings import Settings, load_settings
 if TYPE_CHECKING:
     from offing.storage.backup import DatabaseSnapshot, RelocatedPaths
 
-SESSION_TABLES = ("app.login_link", "app.session")
-"""Tables that are not in a backup. Users sign in again after a restore."""
+SESSION_TABLES = ("app.login_link", "app.session", "app.worker_process")
+"""Tables whose rows are not in a backup. Users sign in again after a restore, and workers report again."""
 
 
 def backup(file: Path | None) -> int:

@@ -9,7 +9,7 @@ from offing.packaged_files import get_migrations_dir
 
 
 def build_hooks() -> StackHooks:
-    return StackHooks(migrate=migrate, create_login_link=create_login_link, release_leases=release_leases)
+    return StackHooks(migrate=migrate, create_login_link=create_operator_link, release_leases=release_leases)
 
 
 def migrate(servers: ServerUrls) -> tuple[str, ...]:
@@ -33,15 +33,20 @@ def release_leases(servers: ServerUrls, process: str) -> None:
         release(servers.app_url, process)
 
 
-def create_login_link(servers: ServerUrls, web_url: str) -> str:
+def create_operator_link(servers: ServerUrls, web_url: str) -> str:
+    """Return a one-time login link for the person who starts the installation."""
+    return create_login_link(servers, web_url, is_operator=True)
+
+
+def create_login_link(servers: ServerUrls, web_url: str, *, is_operator: bool = False) -> str:
     """Return a one-time login link to the web UI at `web_url`."""
-    return asyncio.run(_create_login_link(servers, web_url))
+    return asyncio.run(_create_login_link(servers, web_url, is_operator))
 
 
-async def _create_login_link(servers: ServerUrls, web_url: str) -> str:
+async def _create_login_link(servers: ServerUrls, web_url: str, is_operator: bool) -> str:
     from offing.services.access import create_login_link
     from offing.storage.migrate import LOCAL_TENANT
     from offing.storage.pool import Database
 
     async with Database(servers.app_url, max_connections=2) as database:
-        return await create_login_link(database, LOCAL_TENANT, web_url)
+        return await create_login_link(database, LOCAL_TENANT, web_url, is_operator=is_operator)

@@ -44,7 +44,9 @@ app.command("offing.cli.training_jobs:train", name="train", help="Train a policy
 app.command("offing.cli.training_jobs:trainer", name="trainer", help="Run queued training jobs.")
 app.command("offing.cli.training_jobs:app", name="jobs", help="Training jobs: list, show, pause, resume, cancel.")
 app.command(
-    "offing.cli.tool_policy:app", name="tool-policy", help="Check a tool policy before a run is submitted with it."
+    "offing.cli.tool_policy:app",
+    name="tool-policy",
+    help="Tool policies: check one, decide sample calls, keep them under a name.",
 )
 app.command("offing.cli.store:app", name="store", help="Items that graphs store outside their threads.")
 app.command("offing.cli.mcp:app", name="mcp", help="MCP servers, whose third-party tools runs may use.")
@@ -53,7 +55,14 @@ app.command(
     name="provider",
     help="Model providers and their keys: add, list, test, remove, discover.",
 )
+app.command(
+    "offing.cli.collections:app",
+    name="collections",
+    help="Collections of the document library: list, show their documents, rename, delete, move documents.",
+)
 app.command("offing.cli.preset:app", name="preset", help="Presets of engines for roles: list, set, remove.")
+app.command("offing.cli.webhook:app", name="webhook", help="Addresses to which events of runs are sent.")
+app.command("offing.cli.share:app", name="share", help="Links under which a report can be read without an account.")
 engine = App(name="engine", help="The policy engine, which serves policy versions, and other model servers.")
 app.command(engine)
 
@@ -109,17 +118,19 @@ def status() -> int:
 
 
 @app.command
-def login(*, url: str | None = None) -> int:
+def login(*, url: str | None = None, operator: Flag = False) -> int:
     """Print a one-time link that signs a browser in.
 
     Parameters
     ----------
     url
         URL of the web UI, such as `https://offing.example`. Default: the web UI of `offing up`.
+    operator
+        For 12 hours, the session may also change the installation, such as adding MCP servers.
     """
     from offing.cli import stack
 
-    return stack.login(url)
+    return stack.login(url, is_operator=operator)
 
 
 @app.command
@@ -193,11 +204,17 @@ def delete(run: str, *, later_runs: Flag = False, yes: Flag = False) -> int:
 
 
 @app.command
-def show(run: str, *, json: Json = False) -> int:
-    """Show the steps and the report of a run. RUN is an id or the last characters of an id."""
+def show(run: str, *, version: int | None = None, json: Json = False) -> int:
+    """Show the steps and the report of a run. RUN is an id or the last characters of an id.
+
+    Parameters
+    ----------
+    version
+        The version of the report. Default: the latest, with what people have edited.
+    """
     from offing.cli.show import show_run
 
-    return show_run(run, json)
+    return show_run(run, json, version)
 
 
 @app.command
@@ -206,6 +223,7 @@ def export(
     *,
     format: Literal["md", "html", "json", "docx", "pdf", "bib", "ris"] = "md",
     output: Path | None = None,
+    version: int | None = None,
 ) -> int:
     """Write the report of a run with its evidence, or its cited sources.
 
@@ -215,10 +233,12 @@ def export(
         `md`, `html`, `json`, `docx` or `pdf` for the report. `bib` (BibTeX) or `ris` for its cited sources.
     output
         The file to write. Default: standard output.
+    version
+        The version of the report. Default: the latest, with what people have edited.
     """
     from offing.cli.show import export_run
 
-    return export_run(run, format, output)
+    return export_run(run, format, output, version)
 
 
 @app.command

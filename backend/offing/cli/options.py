@@ -8,6 +8,7 @@ fast.
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
+from uuid import UUID
 
 from cyclopts import Parameter
 
@@ -61,6 +62,17 @@ class AskOptions:
     mcp: tuple[str, ...] = ()
     """Name of an MCP server whose tools the run may use, as in `offing mcp list`. Repeat the option
     for several."""
+    only_domain: tuple[str, ...] = ()
+    """A domain, with its subdomains, that the web is limited to. Repeat the option for several. Default: all."""
+    not_domain: tuple[str, ...] = ()
+    """A domain, with its subdomains, that the run may not use. Repeat the option for several."""
+    offline: bool | None = None
+    """Let nothing leave this machine: the run is rejected if a model, a tool or the search of the library is elsewhere.
+    Default: no, or as in the run that is followed."""
+    clarify: bool = False
+    """Let the run ask what is unclear in the question before it researches."""
+    review_plan: bool = False
+    """Let the run show its plan before it follows it."""
     length: Literal["brief", "standard", "long"] | None = None
     """Length of the report: brief about 200 words, standard 800 to 1,500, long up to 10,000. Default: as
     long as the question needs."""
@@ -137,6 +149,8 @@ class RunListOptions:
     offset are local."""
     until: str | None = None
     """Only runs created before this date or time."""
+    cites: UUID | None = None
+    """Only runs with a report that cites this document, by the id that `offing collections documents` shows."""
     limit: int = 20
     """Maximum number of runs."""
     as_json: Json = False

@@ -57,6 +57,7 @@ def build_filter(options: RunListOptions) -> RunFilter:
         archived=None if options.all else options.archived,
         created_from=_parse_time("--since", options.since),
         created_before=_parse_time("--until", options.until),
+        cites=options.cites,
     )
 
 

@@ -31,6 +31,9 @@ from offing.storage.runs import RunRow
 
 T = TypeVar("T")
 
+MAX_LISTED_VERSIONS = 100
+"""Maximum number of versions of a report that are listed. The latest are listed."""
+
 REPORT_RENDERERS: dict[str, Callable[[Report], str]] = {
     "md": render_markdown,
     "html": render_html,
@@ -61,9 +64,9 @@ def run_with_servers(function: Callable[[Database, ServerUrls], Awaitable[T]]) -
         return asyncio.run(opened(servers))
 
 
-def show_run(run_text: str, as_json: bool) -> int:
+def show_run(run_text: str, as_json: bool, version: int | None = None) -> int:
     async def work(database: Database) -> dict[str, Any]:
-        return await render_run(database, await get_run_id(database, run_text))
+        return await render_run(database, await get_run_id(database, run_text), version)
 
     result = run_with_database(work)
     if as_json:
@@ -74,12 +77,12 @@ def show_run(run_text: str, as_json: bool) -> int:
     return 0
 
 
-def export_run(run_text: str, format: Format, output: Path | None) -> int:
+def export_run(run_text: str, format: Format, output: Path | None, version: int | None = None) -> int:
     """Write a report to a file or to standard output. Raises `InvalidInput` if a terminal would get a binary file."""
     if format in ("docx", "pdf") and output is None and sys.stdout.isatty():
         problem = f"A terminal cannot show a file in the format {format}"
         raise InvalidInput("output", problem, f"Name a file, such as --output report.{format}.")
-    body = run_with_database(lambda database: _render_report(database, run_text, format))
+    body = run_with_database(lambda database: _render_report(database, run_text, format, version))
     if output is None:
         sys.stdout.buffer.write(body)
     else:
@@ -87,14 +90,14 @@ def export_run(run_text: str, format: Format, output: Path | None) -> int:
     return 0
 
 
-async def _render_report(database: Database, run_text: str, format: Format) -> bytes:
+async def _render_report(database: Database, run_text: str, format: Format, version: int | None) -> bytes:
     run = await get_run_id(database, run_text)
     if format not in REPORT_RENDERERS:
-        return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format)).body
+        return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format, version)).body
     async with database.transaction(LOCAL_TENANT) as connection:
-        report = await _find_report(connection, run)
+        report = await _find_report(connection, run, version)
     if report is None:
-        raise NotFound("report of run", str(run))
+        raise NotFound("report", f"of run {run}" if version is None else f"{version} of run {run}")
     return REPORT_RENDERERS[format](report).encode()
 
 
@@ -121,6 +124,8 @@ def print_run(result: dict[str, Any]) -> None:
     console.print(Markdown(result["report"]) if console.is_terminal else result["report"], soft_wrap=True, markup=False)
     marked = "" if result["score"]["supported"] else " · no sentence is supported by a source"
     console.print(f"\nrun {result['run_id']} · {result['status']}: {result['stop_reason']}{marked}", style="dim")
+    if len(result["report_versions"]) > 1:
+        console.print(f"version {result['report_version']} of {len(result['report_versions'])}", style="dim")
     if (tokens := describe_tokens(result["token_details"])) != "":
         console.print(tokens, style="dim")
 
@@ -135,13 +140,19 @@ def describe_tokens(details: dict[str, int]) -> str:
     return f"tokens: {prompt:,} prompt{cached}, {completion:,} completion{thought}"
 
 
-async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
-    """Return a run as `offing ask --json` and `offing show --json` print it."""
+async def render_run(database: Database, run_id: UUID, version: int | None = None) -> dict[str, Any]:
+    """Return a run as `offing ask --json` and `offing show --json` print it.
+
+    `version` is that of the report; `None` means the latest. Raises NotFound if there is no such version.
+    """
     async with database.transaction(LOCAL_TENANT) as connection:
         row = await runs.get_run(connection, run_id)
         log = await steps.list_steps_after(connection, run_id, 0, 100_000)
-        report = await _find_report(connection, run_id)
+        report = await _find_report(connection, run_id, version)
+        versions = await reports.list_versions(connection, run_id, None, MAX_LISTED_VERSIONS)
         details = await run_summaries.get_token_details(connection, run_id)
+    if report is None and version is not None:
+        raise NotFound("report", f"{version} of run {run_id}")
     rendered = report_to_json(report) if report else NO_REPORT
     return {
         **summarize_run(row),
@@ -150,6 +161,8 @@ async def render_run(database: Database, run_id: UUID) -> dict[str, Any]:
         "answer": report.answer.text if report and report.answer else None,
         "report": render_markdown(report) if report else None,
         "report_status": report.status if report else None,
+        "report_version": version or max((one.version for one in versions), default=None),
+        "report_versions": [asdict(one) | {"created_at": one.created_at.isoformat()} for one in versions],
         "citations": rendered["citations"],
         "sources": rendered["sources"],
         "sentences": rendered["sections"],
@@ -198,10 +211,13 @@ def summarize_run(run: RunRow) -> dict[str, Any]:
     }
 
 
-async def _find_report(connection: Connection, run_id: UUID) -> Report | None:
-    """Return the latest report of a run with the positions of its citations. `None` means that there is none."""
-    report = await reports.find_latest_report(connection, run_id)
-    return None if report is None else await locate_citations(connection, run_id, report)
+async def _find_report(connection: Connection, run_id: UUID, version: int | None = None) -> Report | None:
+    """Return a version of a run's report with the positions of its citations, by default the latest.
+
+    `None` means that there is none.
+    """
+    report = await reports.find_report(connection, run_id, version)
+    return None if report is None else await locate_citations(connection, run_id, report, version)
 
 
 async def get_run_id(database: Database, run_text: str) -> UUID:

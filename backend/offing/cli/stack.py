@@ -1,25 +1,30 @@
 """`offing up`, `down`, `status`, `login`, `doctor` and `migrate`: manage the local stack."""
 
+import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import orjson
+from pydantic import SecretStr
 from rich.console import Console
 
 from offing.cli.graph_reload import report_changes
 from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
 from offing.cli.log_line import render_log_line
+from offing.core.check import Check
 from offing.core.errors import Conflict
 from offing.local import background, stack
-from offing.local.doctor import Check, Probes, run_checks
-from offing.local.servers import open_servers
+from offing.local.doctor import Probes, run_checks
+from offing.local.servers import ServerUrls, open_servers
 from offing.packaged_files import get_migrations_dir
 from offing.sdk import Graph
 from offing.services.graphs import GraphRegistry, open_registry_from_settings
 from offing.services.graphs import get_graph as get_registered_graph
+from offing.services.health import Health, get_health
 from offing.settings import Settings, load_settings
 
 
@@ -101,7 +106,7 @@ def status() -> int:
     return 0
 
 
-def login(web_url: str | None) -> int:
+def login(web_url: str | None, *, is_operator: bool = False) -> int:
     """Print a login link and return the exit code. The URL of the web UI must be known."""
     settings = load_settings()
     web_url = web_url or background.get_status(settings).web_url
@@ -111,7 +116,7 @@ def login(web_url: str | None) -> int:
         )
         return 1
     with open_servers(settings) as servers:
-        print(create_login_link(servers, web_url))
+        print(create_login_link(servers, web_url, is_operator=is_operator))
     return 0
 
 
@@ -141,7 +146,8 @@ def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
     from offing.storage.server_version import get_postgres_version
 
     console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
-    for check in run_checks(settings, Probes(get_postgres_version, get_redis_version, describe_policy_engine)):
+    probes = Probes(get_postgres_version, get_redis_version, describe_policy_engine)
+    for check in chain(run_checks(settings, probes), _check_running_stack(settings)):
         checks.append(check)
         if not quiet:
             mark = "[green]ok  [/green]" if check.ok else "[red]no  [/red]"
@@ -149,6 +155,30 @@ def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
             if check.remedy:
                 console.print(f"     {check.remedy}")
     return checks
+
+
+def _check_running_stack(settings: Settings) -> Iterator[Check]:
+    """Yield the checks of the running stack, as the web UI shows them. None if no stack runs here."""
+    if background.get_status(settings).pid is None:
+        return
+    with open_servers(settings) as servers:
+        health = asyncio.run(_get_health(settings, servers))
+    repeated = {"Disk", "Web search", "MCP servers"}
+    yield from (check for check in health.checks if check.name not in repeated)
+
+
+async def _get_health(settings: Settings, servers: ServerUrls) -> Health:
+    from offing.bus.live import LiveBus
+    from offing.storage.migrate import LOCAL_TENANT
+    from offing.storage.pool import Database
+
+    urls = {"app_database_url": SecretStr(servers.app_url), "redis_url": SecretStr(servers.redis_url)}
+    bus = LiveBus(servers.redis_url)
+    try:
+        async with Database(servers.app_url, max_connections=4) as database:
+            return await get_health(database, settings.model_copy(update=urls), LOCAL_TENANT, bus.is_reachable)
+    finally:
+        await bus.close()
 
 
 def print_message(text: str) -> None:

@@ -211,12 +211,7 @@ class _CitationNumbering:
         return quoted
 
     def _find_unsupported(self, text: str, quoted: Sequence[LocatedCitation]) -> tuple[str, ...]:
-        titles = tuple(dict.fromkeys(title for one in quoted for title in one.titles if title))
-        quotes = tuple(one.text for one in quoted)
-        support = ClaimSupport(
-            quotes, titles, self.context.calculations, self.context.question, _read_table_values(quoted)
-        )
-        return find_unsupported_values(text, support)
+        return find_unsupported(text, quoted, self.context)
 
     def _locate_citation(self, draft: DraftCitation) -> LocatedCitation | str:
         return locate_citation(draft, self.evidence, self.lookup_text)
@@ -229,6 +224,19 @@ class _CitationNumbering:
         return self.citations[one.span].number
 
 
+def find_unsupported(text: str, quoted: Sequence[LocatedCitation], context: ClaimContext) -> tuple[str, ...]:
+    """Return the numbers, dates and names of a sentence that neither its quotes nor the context state."""
+    titles = tuple(dict.fromkeys(title for one in quoted for title in one.titles if title))
+    quotes = tuple(one.text for one in quoted)
+    support = ClaimSupport(quotes, titles, context.calculations, context.question, _read_table_values(quoted))
+    return find_unsupported_values(text, support)
+
+
+def list_titles(evidence: Evidence, text: str) -> tuple[str, ...]:
+    """Return the titles, headings and names that a document has at a passage with this text."""
+    return (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
+
+
 def locate_citation(
     draft: DraftCitation, evidence_by_id: Mapping[str, Evidence], lookup_text: TextLookup
 ) -> LocatedCitation | str:
@@ -239,7 +247,7 @@ def locate_citation(
     text, span = lookup_text(evidence.span), evidence.span
     if not text or len(text) != span.end - span.start:
         return f"The stored text of {evidence.id} is not available."
-    titles = (evidence.title, evidence.heading, evidence.name, *_HEADING.findall(text))
+    titles = list_titles(evidence, text)
     if not draft.quote.strip():
         return LocatedCitation(evidence, span, text, titles, is_quote=False)
     if position := locate_quote(draft.quote, text):

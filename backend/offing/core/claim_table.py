@@ -12,6 +12,7 @@ from offing.core.report import ClaimCheck, ClaimVerdict, Conflict, Report, Sente
 NO_SOURCE = "no source"
 PASSAGE_ONLY = "passage only, no words quoted"
 NOT_QUOTED = "not in the quotes"
+EDITED = "edited by a person"
 
 VERDICT_TEXTS = {
     ClaimVerdict.SUPPORTED: "supported",
@@ -47,6 +48,13 @@ def list_marks(sentence: Sentence) -> tuple[str, ...]:
     if sentence.is_supported:
         return ()
     return (*_list_rule_marks(sentence), *_list_checker_marks(sentence))
+
+
+def list_printed_marks(sentence: Sentence) -> tuple[str, ...]:
+    """Return the marks of a sentence in a file: whether a person wrote or changed it, and why it is not supported."""
+    marks = list_marks(sentence)
+    edited = (f"{EDITED};" if marks else EDITED,) if sentence.is_edited else ()
+    return (*edited, *marks)
 
 
 def _list_rule_marks(sentence: Sentence) -> tuple[str, ...]:

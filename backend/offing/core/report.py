@@ -214,6 +214,8 @@ class Sentence:
     layout: Layout = Layout.STATEMENT
     judgment: ClaimJudgment | None = None
     """`None` means that no checker judged the sentence."""
+    is_edited: bool = False
+    """Whether a person wrote the sentence, or changed its text or citations."""
 
     @property
     def is_supported(self) -> bool:
@@ -306,6 +308,18 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonEdit:
+    """How a version of a report came about that a person saved."""
+
+    by: str
+    """Name of the person."""
+    base_version: int
+    """Version that was edited or restored."""
+    note: str = ""
+    """What the person noted about it. Empty means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A verified report. Every citation was found in the stored text when the report was written."""
 
@@ -327,6 +341,8 @@ class Report:
     """`None` means that the run has no checker."""
     conflicts: tuple[Conflict, ...] = ()
     """Conflicts that a checker listed."""
+    edit: PersonEdit | None = None
+    """`None` means that the run wrote this version."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field
 
 from offing.core.bibliography import find_web_address
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
-from offing.core.claim_table import build_claim_table, list_marks
+from offing.core.claim_table import build_claim_table, list_printed_marks
 from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
+from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_sources import ReportSource, describe_position, describe_source, list_report_sources
 from offing.core.report_texts import (
     CLAIM_HEADS,
@@ -93,7 +94,14 @@ class TableBlock(BaseModel, frozen=True):
     """Whether its text is smaller than that of the report."""
 
 
-Block = Annotated[HeadingBlock | ParagraphBlock | ListBlock | TableBlock, Field(discriminator="kind")]
+class ImageBlock(BaseModel, frozen=True, ser_json_bytes="base64", val_json_bytes="base64"):
+    kind: Literal["image"] = "image"
+    name: str
+    data: bytes
+    """A PNG file. Its writer must expect that the image is damaged."""
+
+
+Block = Annotated[HeadingBlock | ParagraphBlock | ListBlock | TableBlock | ImageBlock, Field(discriminator="kind")]
 
 
 class ReportDocument(BaseModel, frozen=True):
@@ -106,19 +114,29 @@ class ReportDocument(BaseModel, frozen=True):
     blocks: tuple[Block, ...]
 
 
-def build_report_document(report: Report, created_at: datetime, language: str | None = None) -> ReportDocument:
-    """Return a report as a document. If `language` is `None`, it is guessed from the script of the sentences."""
+def build_report_document(
+    report: Report, created_at: datetime, language: str | None = None, images: ImageSelection = NO_IMAGES
+) -> ReportDocument:
+    """Return a report as a document, with the images of its run.
+
+    If `language` is `None`, it is guessed from the script of the sentences.
+    """
     text = " ".join([report.title, *(sentence.text for sentence in report.sentences())])
     return ReportDocument(
         title=join_lines(report.title) or "Report",
         language=language or guess_language(text),
         created_at=created_at,
         written_by=join_lines(report.written_by),
-        blocks=tuple(_list_blocks(report)),
+        blocks=tuple(_list_blocks(report, images)),
     )
 
 
-def _list_blocks(report: Report) -> Iterator[Block]:
+def describe_damaged(image: ImageBlock) -> ParagraphBlock:
+    """Return the note that stands for an image that cannot be read."""
+    return _note(f"The image {image.name} is damaged and cannot be shown.")
+
+
+def _list_blocks(report: Report, images: ImageSelection) -> Iterator[Block]:
     state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
     yield _note(state)
     if report.follow_up:
@@ -130,6 +148,7 @@ def _list_blocks(report: Report) -> Iterator[Block]:
     if report.limits:
         yield HeadingBlock(level=1, text="Limits")
         yield ParagraphBlock(parts=(_text(report.limits),))
+    yield from _list_images(images)
     yield from _list_changes(report)
     yield from _list_conflicts(report)
     yield from _list_sources(report)
@@ -170,8 +189,18 @@ def _list_parts(sentences: Sequence[Sentence]) -> Parts:
 def _list_marks(sentence: Sentence) -> Parts:
     """Return the numbers of the citations of a sentence, and why it is not supported."""
     numbers = tuple(CitationPart(number=number) for number in (*sentence.citations, *sentence.passages))
-    marks = join_lines(" ".join(list_marks(sentence)))
+    marks = join_lines(" ".join(list_printed_marks(sentence)))
     return (*numbers, TextPart(text=f" ({marks})", is_mark=True)) if marks else numbers
+
+
+def _list_images(selection: ImageSelection) -> Iterator[Block]:
+    if selection.images or selection.left_out:
+        yield HeadingBlock(level=1, text=IMAGES_HEADING)
+    for image in selection.images:
+        yield ImageBlock(name=join_lines(image.name), data=image.data)
+        yield _note(image.name)
+    if selection.left_out:
+        yield _note(describe_left_out(selection.left_out))
 
 
 def _list_changes(report: Report) -> Iterator[Block]:

@@ -6,6 +6,7 @@ create a link, image, heading or tag. The functions are pure.
 
 import html
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +18,7 @@ from offing.core.claim_table import (
     conflicts_to_json,
     describe_conflict_search,
     describe_judges,
-    list_marks,
+    list_printed_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
@@ -29,6 +30,7 @@ from offing.core.report import (
     Sentence,
     split_cells,
 )
+from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_sources import (
     ReportSource,
     describe_position,
@@ -89,8 +91,8 @@ def render_markdown(report: Report) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def render_html(report: Report) -> str:
-    """Render the report as a self-contained HTML page without scripts."""
+def render_html(report: Report, images: ImageSelection = NO_IMAGES) -> str:
+    """Render the report as a self-contained HTML page without scripts, with the images of its run."""
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
@@ -103,6 +105,7 @@ def render_html(report: Report) -> str:
         *answer,
         *map(_render_html_section, report.sections),
         *limits,
+        *_render_html_images(images),
         *_render_html_changes(report),
         *_render_html_conflicts(report),
         *([f"<h2>Sources</h2>{sources}"] if sources else []),
@@ -115,6 +118,17 @@ def render_html(report: Report) -> str:
         + "\n".join(body)
         + "\n</main></body></html>\n"
     )
+
+
+def _render_html_images(selection: ImageSelection) -> Iterator[str]:
+    if selection.images or selection.left_out:
+        yield f"<h2>{IMAGES_HEADING}</h2>"
+    for image in selection.images:
+        data, name = b64encode(image.data).decode(), _escape_html(image.name)
+        source = f'<img src="data:image/png;base64,{data}" alt="{name}">'
+        yield f'<figure>{source}<figcaption dir="auto">{name}</figcaption></figure>'
+    if selection.left_out:
+        yield f'<p dir="auto">{_escape_html(describe_left_out(selection.left_out))}</p>'
 
 
 def report_to_json(report: Report) -> dict[str, Any]:
@@ -140,6 +154,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "conflicts": conflicts_to_json(report),
         "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
+        **({"edit": asdict(report.edit)} if report.edit else {}),
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,
@@ -206,7 +221,7 @@ def _render_md_sentence(sentence: Sentence) -> str:
 
 def _render_md_marks(sentence: Sentence) -> str:
     numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
-    marks = _escape_markdown(" ".join(list_marks(sentence)))
+    marks = _escape_markdown(" ".join(list_printed_marks(sentence)))
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
@@ -280,7 +295,7 @@ def _render_html_sentence(sentence: Sentence) -> str:
 
 def _render_html_marks(sentence: Sentence) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
-    marks = _escape_html(" ".join(list_marks(sentence)))
+    marks = _escape_html(" ".join(list_printed_marks(sentence)))
     return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
 
 
@@ -339,6 +354,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"edited": True} if sentence.is_edited else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
     }
@@ -368,12 +384,14 @@ HTML_STYLE = (
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
     "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"
+    "figure{margin:1rem 0}img{max-width:100%;background:#fff}figcaption{color:#5b6475;font-size:.85rem}"
     "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
-    ".state,small{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
+    ".state,small,figcaption{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )
 HTML_HEAD = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
     '<meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style></head>'
     "<body><main>\n"
 )

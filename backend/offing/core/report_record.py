@@ -12,6 +12,7 @@ from offing.core.report import (
     ClaimVerdict,
     Conflict,
     Layout,
+    PersonEdit,
     Report,
     ReportRevision,
     ReportStatus,
@@ -36,6 +37,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         **({"check": asdict(report.check)} if report.check else {}),
         **({"conflicts": [asdict(one) for one in report.conflicts]} if report.conflicts else {}),
+        **({"edit": asdict(report.edit)} if report.edit else {}),
     }
 
 
@@ -56,6 +58,7 @@ def report_from_parts(status: str, reason: str, body: dict[str, Any], citations:
         follow_up=outcome_from_json(body["follow_up"]) if "follow_up" in body else None,
         check=ClaimCheck(**body["check"]) if "check" in body else None,
         conflicts=tuple(map(_conflict_from_json, body.get("conflicts", ()))),
+        edit=PersonEdit(**body["edit"]) if "edit" in body else None,
     )
 
 
@@ -69,6 +72,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         **({"passages": list(sentence.passages)} if sentence.passages else {}),
         **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
+        **({"edited": True} if sentence.is_edited else {}),
     }
 
 
@@ -82,6 +86,7 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
         tuple(stored.get("unsupported_values", ())),
         Layout(stored.get("layout", Layout.STATEMENT)),
         _judgment_from_json(stored["judgment"]) if "judgment" in stored else None,
+        stored.get("edited", False),
     )
 
 

@@ -96,8 +96,25 @@ def describe_claim_counts(report: Report) -> str:
 
 
 def list_notes(report: Report) -> tuple[str, ...]:
-    """Return who judged the claims and who looked for conflicts, in words."""
-    return tuple(filter(None, (describe_judges(report), describe_conflict_search(report))))
+    """Return who edited the report, who judged the claims and who looked for conflicts, in words."""
+    return tuple(filter(None, (_describe_edit(report), describe_judges(report), describe_conflict_search(report))))
+
+
+def _describe_edit(report: Report) -> str:
+    """Say in words what a person did to a report. Empty means that the run wrote it."""
+    if report.edit is None:
+        return ""
+    edited = sum(sentence.is_edited for sentence in report.sentences())
+    of = f"{edited} of {len(report.sentences())} sentences are written or changed by a person, and marked so."
+    note = f" Note: {report.edit.note.rstrip('.')}." if report.edit.note else ""
+    return f"Saved {_describe_person(report.edit.by)} from version {report.edit.base_version}: {of}{note}"
+
+
+def _describe_person(name: str) -> str:
+    """Describe who saved a version. Callers of the API are known by their session or their key."""
+    if name == "web_ui":
+        return "in the web UI"
+    return f"with the API key {name.removeprefix('key:')}" if name.startswith("key:") else f"by {name}"
 
 
 def list_claim_cells(claim: Claim) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ class WordQuery:
     def is_empty(self) -> bool:
         return not self.terms and not self.beginning
 
+    def has_term(self, term: str) -> bool:
+        """Return whether a term of a text is one that is searched for."""
+        is_whole = term in self.terms or term in self.last_terms
+        return is_whole or bool(self.beginning and term.startswith(self.beginning))
+
     def count_matches(self, text: str) -> int:
         """Return how many different terms of the query a text has."""
         terms = set(_extract_indexed_terms(text))
@@ -99,12 +104,47 @@ def cut_excerpt(query: WordQuery, text: str) -> str:
 
 def _find_first_match(query: WordQuery, line: str) -> int:
     """Return where the first word with a term of the query begins. 0 also means that there is none."""
-    query_terms = {*query.terms, *query.last_terms}
     for word in _WORD.finditer(line):
         for term in _extract_indexed_terms(word[0]):
-            if term in query_terms or (query.beginning and term.startswith(query.beginning)):
+            if query.has_term(term):
                 return word.start() + max(0, word[0].lower().find(term))
     return 0
+
+
+def locate_terms(query: WordQuery, line: str) -> tuple[tuple[int, int], ...]:
+    """Return where words of the query stand in a line, in code points, ends excluded: ascending and apart.
+
+    A word in any form counts as a whole. In scripts without spaces, only the searched characters count.
+    """
+    spans: list[tuple[int, int]] = []
+    for word in _WORD.finditer(line):
+        start = word.start()
+        for part in _SCRIPT_BOUNDARY.sub("\n", word[0]).split("\n"):
+            spans += [(start + first, start + end) for first, end in _locate_in_word(query, part)]
+            start += len(part)
+    return _join_spans(spans)
+
+
+def _locate_in_word(query: WordQuery, word: str) -> Iterator[tuple[int, int]]:
+    for term in _extract_indexed_terms(word):
+        if not query.has_term(term):
+            continue
+        if not is_unspaced(term):
+            yield 0, len(word)
+            return
+        for match in re.finditer(re.escape(term), word):
+            yield match.span()
+
+
+def _join_spans(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return the spans in order, with those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return tuple(joined)
 
 
 def _list_terms(text: str) -> tuple[str, ...]:

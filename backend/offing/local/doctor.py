@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from offing import environment
+from offing.core.check import Check
 from offing.core.errors import OffingError
 from offing.local.api_address import choose_port
 from offing.local.child_environment import build_server_environment
@@ -27,12 +28,11 @@ from offing.models.credentials import ENGINE_URL_VARIABLE
 from offing.models.embedding_models import describe_embedder, describe_reranker, open_embedder, open_reranker
 from offing.models.engine_discovery import probe_model_servers
 from offing.packaged_files import find_web_dir
-from offing.services import code_execution
+from offing.services.health import check_disk, check_mcp_servers, check_sandbox, check_search
 from offing.settings import Settings
 
 MIN_PYTHON_VERSION = (3, 11)
 MIN_NODE_MAJOR = 20
-MIN_DISK_GB = 2.0
 PROVIDER_KEYS = (
     "OPENAI_API_KEY",
     "ANTHROPIC_API_KEY",
@@ -44,16 +44,6 @@ PROVIDER_KEYS = (
     "OLLAMA_HOST",
 )
 """Variables that litellm reads. Only common ones are listed, to show which keys it will find."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Result of one check. `remedy` is `None` if there is nothing to do."""
-
-    name: str
-    ok: bool
-    detail: str
-    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +59,7 @@ class Probes:
 def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
     """Run every check and yield its result immediately. Some checks take a second."""
     yield inspect_python()
-    yield inspect_disk(settings.home)
+    yield check_disk(settings.home)
     yield inspect_data_directory(settings.home)
     yield inspect_port(settings)
     yield page()
@@ -80,7 +70,9 @@ def run_checks(settings: Settings, probes: Probes) -> Iterator[Check]:
     yield inspect_model_servers(_build_environment(settings))
     yield inspect_policy_engine(settings, probes.engine)
     yield from inspect_retrieval_models(settings)
-    yield inspect_sandbox(settings)
+    yield check_search(settings)
+    yield check_mcp_servers(settings)
+    yield asyncio.run(check_sandbox(settings))
 
 
 def _build_environment(settings: Settings) -> Mapping[str, str]:
@@ -127,13 +119,6 @@ def page() -> Check:
     if built is None:
         return Check("Web UI", False, "not built; the API works without it", "Run `make setup`.")
     return Check("Web UI", True, str(built))
-
-
-def inspect_disk(folder: Path) -> Check:
-    gb = shutil.disk_usage(_nearest_existing(folder)).free / 1e9
-    ok = gb >= MIN_DISK_GB
-    remedy = None if ok else f"Free {MIN_DISK_GB:g} GB, or set OFFING_HOME to another disk."
-    return Check("Disk", ok, f"{gb:.1f} GB free for {folder}", remedy)
 
 
 def inspect_data_directory(folder: Path) -> Check:
@@ -232,19 +217,6 @@ async def _inspect_reranker(settings: Settings) -> Check:
     except OffingError as error:
         remedy = "Until it responds, results keep the order of the search. Unset OFFING_RERANK_MODEL to use none."
         return Check(name, False, str(error), remedy)
-
-
-def inspect_sandbox(settings: Settings) -> Check:
-    """Report the sandbox driver after testing it for several seconds. Only runs with code need one."""
-    driver_choice = asyncio.run(code_execution.open_code_runner(settings).choose_driver())
-    rejected = "; ".join(f"{name}: {why}" for name, why in driver_choice.rejected.items())
-    if driver_choice.sandbox is not None:
-        return Check("Sandbox", True, f"{driver_choice.sandbox.name}{f' ({rejected})' if rejected else ''}")
-    if settings.sandbox == "off":
-        return Check("Sandbox", True, "turned off by OFFING_SANDBOX; runs cannot execute code")
-    return Check(
-        "Sandbox", True, f"none, so runs cannot execute code: {rejected}", "Install bubblewrap or the extra `sandbox`."
-    )
 
 
 def _inspect_postgres() -> Check:

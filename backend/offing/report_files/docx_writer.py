@@ -5,28 +5,34 @@ shows it and does not interpret it.
 """
 
 import io
+import struct
 from datetime import UTC
 from typing import Any
 
 import docx
+from docx.image.exceptions import InvalidImageStreamError, UnexpectedEndOfFileError
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.shared import Cm, Pt, RGBColor
 
 from offing.core.report_document import (
     Block,
     HeadingBlock,
+    ImageBlock,
     ListBlock,
     ParagraphBlock,
     ParagraphRole,
     ReportDocument,
     TableBlock,
     TextPart,
+    describe_damaged,
 )
+from offing.core.report_image import find_png_size
 from offing.report_files.docx_parts import add_bookmark, add_parts
 from offing.report_files.docx_styles import copy_to_complex_scripts, set_fonts, set_language
 from offing.report_files.docx_tables import add_table
 
 GRAY, AMBER = RGBColor(0x5B, 0x64, 0x75), RGBColor(0x8A, 0x5A, 0x00)
+TEXT_WIDTH_CM, MAX_IMAGE_HEIGHT_CM = 16.0, 19.0
 LIST_STYLES = ("List Bullet", "List Bullet 2")
 PARAGRAPH_STYLES: dict[ParagraphRole, str] = {
     "body": "Normal",
@@ -117,3 +123,19 @@ def _add_block(file: Any, block: Block) -> None:
                 add_parts(file.add_paragraph(style=LIST_STYLES[item.level]), item.parts, AMBER)
         case TableBlock():
             add_table(file, block, AMBER)
+        case ImageBlock():
+            _add_image(file, block)
+
+
+def _add_image(file: Any, block: ImageBlock) -> None:
+    """Add an image at most as wide as the text, with its name as the text for readers who do not see it."""
+    size = find_png_size(block.data)
+    assert size is not None
+    width = min(size[0] * 2.54 / 110, TEXT_WIDTH_CM, MAX_IMAGE_HEIGHT_CM * size[0] / size[1])
+    try:
+        picture = file.add_picture(io.BytesIO(block.data), width=Cm(width))
+    except (ValueError, KeyError, IndexError, struct.error, InvalidImageStreamError, UnexpectedEndOfFileError):
+        _add_block(file, describe_damaged(block))
+        return
+    file.paragraphs[-1].paragraph_format.keep_with_next = True
+    picture._inline.docPr.set("descr", block.name)

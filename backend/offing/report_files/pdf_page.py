@@ -1,5 +1,6 @@
 """The pages of a PDF file: where the next line stands, and how it is drawn."""
 
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -100,6 +101,12 @@ class Pages:
         self._pdf.set_fill_color(238, 242, 247)
         self._pdf.set_line_width(0.2)
         self._pdf.rect(left, top, width, height, "DF" if is_filled else "D")
+
+    def draw_image(self, data: bytes, name: str, width: float, height: float) -> None:
+        """Draw an image of this size in millimeters. Raises `OSError` or `ValueError` for a damaged one."""
+        self.reserve(height)
+        self._pdf.image(io.BytesIO(data), MARGIN, self.y, width, height, alt_text=name)
+        self.y += height
 
     def _draw_bar(self, x: float, height: float) -> None:
         self._pdf.set_draw_color(201, 211, 224)

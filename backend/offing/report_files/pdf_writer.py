@@ -13,6 +13,7 @@ from fpdf.prefs import ViewerPreferences
 from offing.core.report_document import (
     CitationPart,
     HeadingBlock,
+    ImageBlock,
     ListBlock,
     ParagraphBlock,
     ParagraphRole,
@@ -21,7 +22,9 @@ from offing.core.report_document import (
     TableBlock,
     TextPart,
     WebLinkPart,
+    describe_damaged,
 )
+from offing.core.report_image import find_png_size
 from offing.core.text_direction import is_right_to_left
 from offing.report_files.pdf_fonts import REPLACEMENT, PdfFonts
 from offing.report_files.pdf_lines import StyledText, TextStyle
@@ -48,6 +51,9 @@ BULLET = "\u2022"
 KEPT_WITH_NEXT = 14.0
 """Height in millimeters that must be free below a heading."""
 MAX_LISTED_CHARACTERS = 40
+MILLIMETERS_PER_PIXEL = 25.4 / 110
+"""Size of an image that is smaller than the text is wide."""
+MAX_IMAGE_HEIGHT = 190.0
 
 
 def write_pdf(document: ReportDocument) -> bytes:
@@ -99,6 +105,8 @@ class _Writer:
                     self._write_list(block)
                 case TableBlock():
                     self._write_table(block)
+                case ImageBlock():
+                    self._write_image(block)
         if self._missing:
             self._write_paragraph(_describe_missing(self._missing))
 
@@ -146,6 +154,17 @@ class _Writer:
         text = " ".join(part.text for row in block.rows for cell in row for part in cell if isinstance(part, TextPart))
         draw_table(self._pages, rows, has_header=block.has_header, is_rtl=is_right_to_left(text))
         self._pages.y += SPACES_AFTER["body"]
+
+    def _write_image(self, block: ImageBlock) -> None:
+        """Draw an image at most as wide as the text, and small enough for a page with its heading and its name."""
+        size = find_png_size(block.data)
+        assert size is not None
+        scale = min(MILLIMETERS_PER_PIXEL, TEXT_WIDTH / size[0], MAX_IMAGE_HEIGHT / size[1])
+        try:
+            self._pages.draw_image(block.data, block.name, size[0] * scale, size[1] * scale)
+        except (OSError, ValueError, SyntaxError):  # what Pillow raises for damaged files
+            self._write_paragraph(describe_damaged(block))
+        self._pages.y += 1.2
 
     def _style_parts(self, parts: Sequence[Part], style: TextStyle) -> list[StyledText]:
         return [self._style_part(part, style) for part in parts]

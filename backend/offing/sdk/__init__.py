@@ -10,6 +10,7 @@ from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.follow_up import FollowUp, FollowUpKind, KindChooser
 from offing.core.interaction import Interaction
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
+from offing.core.plan_outline import CONSUMED_FIELD, PlanChange, PlanItem, find_plan_change, is_plan_change
 from offing.core.report import (
     ClaimVerdict,
     DraftCitation,
@@ -52,6 +53,7 @@ from offing.sdk.tool import CustomTool, ToolArgs, ToolFailedError, tool
 
 __all__ = [
     "CHILD_RUN",
+    "CONSUMED_FIELD",
     "DEFAULT_ANSWER_TOKENS",
     "EARLIER_REPORT",
     "REPORT_ANSWER_TOKENS",
@@ -96,6 +98,8 @@ __all__ = [
     "ModelFreeFunction",
     "NoResponderError",
     "OutputChoice",
+    "PlanChange",
+    "PlanItem",
     "PlanProposal",
     "PlanReview",
     "ProblemSentence",
@@ -135,6 +139,8 @@ __all__ = [
     "ToolStatus",
     "Usage",
     "compute_content_hash",
+    "find_plan_change",
+    "is_plan_change",
     "merge_passages",
     "remove_code_fence",
     "remove_thoughts",

@@ -109,6 +109,11 @@ class Graph:
 
     `RunInfo.interactions` names those of a run.
     """
+    has_editable_plan: bool = False
+    """Its runs read changes of their plan that people make in the web UI; see `find_plan_change`.
+
+    Its analysis records the parts of the question as `sub_questions`. Without it, people can only write messages.
+    """
     state_view: StateView | None = None
     """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""
     langgraph_adapter: LangGraphAdapter | None = None

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from urllib.parse import urlencode
 from uuid import UUID
 
-from offing.core.errors import InvalidInput, Unauthorized
+from offing.core.errors import Conflict, InvalidInput, Unauthorized
 from offing.storage import access
 from offing.storage.access import ApiKeyRow
 from offing.storage.pool import Database
@@ -22,6 +22,12 @@ from offing.storage.pool import Database
 LOGIN_LINK_TTL = timedelta(minutes=15)
 
 SESSION_TTL = timedelta(days=30)
+
+OPERATOR_TTL = timedelta(hours=12)
+"""Time after the login for which a session from an operator's link may change the installation."""
+
+MAX_VALID_KEYS = 200
+"""Maximum number of valid API keys of a tenant."""
 
 CACHE_SECONDS = 5.0
 """Seconds for which a valid key or session is cached. A revocation takes effect within this time."""
@@ -44,6 +50,8 @@ class NewKey:
 class Session:
     tenant_id: UUID
     csrf_token: str
+    is_operator: bool
+    """Whether it may change the installation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +68,16 @@ def hash_secret(secret: str) -> bytes:
 
 
 async def create_login_link(
-    database: Database, tenant_id: UUID, base_url: str, *, ttl: timedelta = LOGIN_LINK_TTL
+    database: Database, tenant_id: UUID, base_url: str, *, ttl: timedelta = LOGIN_LINK_TTL, is_operator: bool = False
 ) -> str:
     """Return a URL that logs a browser in once, until `ttl` has passed.
 
-    `base_url` is that of the web UI, such as http://localhost:8400.
+    `base_url` is that of the web UI, such as http://localhost:8400. The session of an operator's link may change the
+    installation for `OPERATOR_TTL`. Only a command on the machine creates one.
     """
     token = secrets.token_urlsafe(32)
     async with database.transaction(tenant_id) as connection:
-        await access.insert_login_link(connection, tenant_id, hash_secret(token), ttl)
+        await access.insert_login_link(connection, tenant_id, hash_secret(token), ttl, is_operator=is_operator)
     return f"{base_url.rstrip('/')}/login?{urlencode({'token': token})}"
 
 
@@ -79,12 +88,20 @@ async def redeem_login_link(database: Database, token: str) -> NewSession:
         raise Unauthorized("The login link is invalid, has expired or has already been used.")
     session = NewSession(tenant, secrets.token_urlsafe(32), secrets.token_urlsafe(32), SESSION_TTL)
     async with database.transaction(tenant) as connection:
-        await access.insert_session(connection, tenant, hash_secret(session.token), session.csrf_token, session.ttl)
+        await access.insert_session(
+            connection,
+            tenant,
+            hash_secret(session.token),
+            session.csrf_token,
+            session.ttl,
+            link_sha256=hash_secret(token),
+            operator_lifetime=OPERATOR_TTL,
+        )
     return session
 
 
 async def create_key(database: Database, tenant_id: UUID, name: str, *, ttl: timedelta | None = None) -> NewKey:
-    """Create an API key. If `ttl` is `None`, it is valid until it is revoked."""
+    """Create an API key. If `ttl` is `None`, it is valid until it is revoked. Raises InvalidInput and Conflict."""
     if not name.strip() or len(name) > 100 or not name.isprintable():
         raise InvalidInput(
             "name",
@@ -93,12 +110,14 @@ async def create_key(database: Database, tenant_id: UUID, name: str, *, ttl: tim
         )
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     async with database.transaction(tenant_id) as connection:
+        if await access.count_valid_keys(connection) >= MAX_VALID_KEYS:
+            raise Conflict(f"There are {MAX_VALID_KEYS} valid API keys.", "Revoke a key that is not used.")
         await access.insert_key(connection, tenant_id, key_id, name.strip(), hash_secret(secret), ttl)
     return NewKey(key_id, f"ofg_{key_id}_{secret}")
 
 
 async def list_keys(database: Database, tenant_id: UUID) -> list[ApiKeyRow]:
-    """List the keys of the tenant, including revoked ones, oldest first."""
+    """List at most 1,000 keys of the tenant, including revoked ones, oldest first."""
     async with database.transaction(tenant_id) as connection:
         return await access.list_keys(connection)
 

@@ -90,8 +90,8 @@ async def _judge(
     assert row.run_id is not None
     assert base.run_id is not None
     async with database.transaction(tenant_id) as connection:
-        ours = render_report(await reports.find_latest_report(connection, row.run_id))
-        theirs = render_report(await reports.find_latest_report(connection, base.run_id))
+        ours = render_report(await reports.find_own_report(connection, row.run_id))
+        theirs = render_report(await reports.find_own_report(connection, base.run_id))
     first, second = (ours, theirs) if comparison.is_swapped else (theirs, ours)
     pair = ReportPair(question=comparison.question, first=first, second=second)
     find = TenantProviders(database, tenant_id).find

@@ -281,9 +281,3 @@ async def get_vector_coverage(database: Database, tenant_id: UUID, models: Libra
     """Return how many texts have vectors of the embedding model. Without such a model, none has."""
     async with database.transaction(tenant_id) as connection:
         return await vectors.get_coverage(connection, tenant_id, models.embedder.key if models.embedder else "")
-
-
-async def list_collections(database: Database, tenant_id: UUID) -> list[tuple[str, int]]:
-    """List collections by name, each with the number of its sources that can be searched."""
-    async with database.transaction(tenant_id) as connection:
-        return await rows.list_collections(connection)

@@ -22,6 +22,7 @@ from offing.models.stored_provider import (
     check_key,
     check_provider,
 )
+from offing.services.webhook_secrets import bind_secret
 from offing.storage import providers
 from offing.storage.pool import Connection, Database
 from offing.storage.providers import KeyRotation, ProviderRow
@@ -156,7 +157,7 @@ def decrypt_provider(tenant_id: UUID, row: ProviderRow, env: Mapping[str, str]) 
 
 
 def rotate_key(owner_url: str, env: Mapping[str, str] = environment.VARIABLES, *, keep_file: bool = False) -> int:
-    """Encrypt the keys of all tenants with a new key, remove the old one from the key file, and return their number.
+    """Encrypt the secrets of all tenants with a new key, remove the old one from its file, and return their number.
 
     With `keep_file` the file is not changed, and its last key is used. Raises Conflict if a key cannot be decrypted, or
     if the file cannot be written; the keys can then still be decrypted.
@@ -170,10 +171,15 @@ def rotate_key(owner_url: str, env: Mapping[str, str] = environment.VARIABLES, *
             secret = ring.decrypt(EncryptedKey(row.key_id, row.key_ciphertext), context)
             encrypted = ring.encrypt(secret, context)
             rotation.update_ciphertext(row, encrypted.key_id, encrypted.ciphertext)
+        secrets = rotation.list_encrypted_webhooks()
+        for one in secrets:
+            context = bind_secret(one.tenant_id, one.id)
+            encrypted = ring.encrypt(ring.decrypt(EncryptedKey(one.key_id, one.secret_ciphertext), context), context)
+            rotation.update_webhook_secret(one, encrypted.key_id, encrypted.ciphertext)
     if not keep_file:
         with KeyRotation(owner_url) as rotation:  # after the commit, so that no row needs a removed key
             key_file.keep_keys(key_file.read_key_ring(env), rotation.list_key_ids())
-    return len(rows)
+    return len(rows) + len(secrets)
 
 
 def _encrypt(tenant_id: UUID, provider: StoredProvider, env: Mapping[str, str]) -> EncryptedKey:

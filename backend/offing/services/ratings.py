@@ -21,17 +21,18 @@ async def rate_report(
     sentence_id: str | None,
     value: float | None,
     correction: str,
+    version: int | None = None,
 ) -> RewardRow:
-    """Record a rating of the latest report of a run or of one of its sentences.
+    """Record a rating of a version of a run's report or of one of its sentences.
 
-    `value` is -1 to 1; `None` means that there is only a correction. Raises NotFound without a report, and
-    InvalidInput for an empty rating or an unknown sentence.
+    If `version` is `None`, it is the latest. `value` is -1 to 1; `None` means that there is only a correction. Raises
+    NotFound without a report, and InvalidInput for an empty rating or an unknown sentence.
     """
     if value is None and not correction.strip():
         raise InvalidInput("value", "the rating is empty", "Send a value from -1 to 1, a correction, or both.")
     async with database.transaction(tenant_id) as connection:
         await run_summaries.get_run_status(connection, run_id)
-        read = await reports.get_verified_report(connection, run_id)
+        read = await reports.get_verified_report(connection, run_id, version)
         if sentence_id is not None and sentence_id not in {s.id for s in read.report.sentences()}:
             raise InvalidInput(
                 "sentence_id",

@@ -74,3 +74,13 @@ async def check_started_by_person(connection: Connection, run: RunRow, verb: str
     if run.kind == "child":
         parent = await child_runs.find_parent_id(connection, run.id)
         raise Conflict(f"Run {run.id} was started by run {parent} and cannot be {verb} alone.", f"Use run {parent}.")
+
+
+async def list_all_tags(
+    database: Database, tenant_id: UUID, after: str | None, limit: int
+) -> tuple[list[str], str | None]:
+    """Return a page of the tags that runs of the tenant have, in order, and the last one if there are more."""
+    async with database.transaction(tenant_id) as connection:
+        tags = await run_labels.list_all_tags(connection, after or "", limit + 1)
+    page = tags[:limit]
+    return page, page[-1] if len(tags) > limit else None

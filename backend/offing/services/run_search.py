@@ -12,6 +12,7 @@ from offing.library.word_query import (
     cut_excerpt,
     find_best_text,
     list_indexed_terms,
+    locate_terms,
     parse_word_query,
 )
 from offing.storage import run_search as rows
@@ -34,6 +35,8 @@ class RunMatch:
 
     location: MatchLocation
     excerpt: str
+    marks: tuple[tuple[int, int], ...] = ()
+    """Where the searched words stand in the excerpt, in code points, ends excluded."""
 
 
 async def index_queued_runs(database: Database, tenant_id: UUID, limit: int) -> int:
@@ -104,4 +107,5 @@ def locate_match(query: WordQuery, texts: RunTexts) -> RunMatch | None:
     if best is None:
         return None
     location, text = candidates[best]
-    return RunMatch(location, cut_excerpt(query, text))
+    excerpt = cut_excerpt(query, text)
+    return RunMatch(location, excerpt, locate_terms(query, excerpt))

@@ -46,6 +46,12 @@ async def get_run_detail(
     return RunWithLiveStatus(summary, live, marks, details)
 
 
+async def get_run_summary(database: Database, tenant_id: UUID, run_id: UUID) -> RunSummary:
+    """Return a run with what people have set on it. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        return await run_summaries.get_run_summary(connection, run_id)
+
+
 async def find_live_status(
     bus: LiveBus, tenant_id: UUID, summary: RunSummary, lease_seconds: float
 ) -> LiveStatus | None:

@@ -163,7 +163,7 @@ async def pause_run(database: Database, notifier: RunNotifier, tenant_id: UUID, 
     """Pause a run at its next step boundary until it is resumed."""
     paused: list[Step] = []
     async with database.transaction(tenant_id) as connection:
-        row = await _lock_active_run(connection, run_id)
+        row = await lock_active_run(connection, run_id)
         if row.status is RunStatus.RUNNING:
             await runs.request_pause(connection, run_id, True)
         elif row.status is not RunStatus.PAUSED:
@@ -182,7 +182,7 @@ async def resume_run(database: Database, notifier: RunNotifier, tenant_id: UUID,
     """Resume a paused run."""
     resumed: list[Step] = []
     async with database.transaction(tenant_id) as connection:
-        row = await _lock_active_run(connection, run_id)
+        row = await lock_active_run(connection, run_id)
         await runs.request_pause(connection, run_id, False)
         if row.status is RunStatus.PAUSED:
             resumed = await steps.append_external(
@@ -205,7 +205,7 @@ async def send_user_message(
     if not text.strip():
         raise InvalidInput("text", "the message is empty", "Write what the run should take into account.")
     async with database.transaction(tenant_id) as connection:
-        await _lock_active_run(connection, run_id)
+        await lock_active_run(connection, run_id)
         written = await steps.append_external(
             connection, run_id, [StepDraft(StepKind.USER_MESSAGE, text, {"text": text})]
         )
@@ -223,7 +223,8 @@ def draft_end_step(
     return StepDraft(StepKind.ENDED, f"Ended: {reason.replace('_', ' ')}", payload, detail=detail, ok=ok)
 
 
-async def _lock_active_run(connection: Connection, run_id: UUID) -> RunRow:
+async def lock_active_run(connection: Connection, run_id: UUID) -> RunRow:
+    """Lock a run for a person's intervention. Raises Conflict if it has ended or is a rollout."""
     row = await runs.lock_run(connection, run_id)
     if row.is_terminal:
         raise Conflict(f"Run {run_id} has ended ({row.status}).", "Ask a follow-up question in the thread instead.")

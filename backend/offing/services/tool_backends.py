@@ -83,8 +83,8 @@ def build_search_providers(
     """
     named = [name.strip() for name in settings.search_engines.split(",") if name.strip()]
     if named:
-        return [_build_named_provider(name, settings, env) for name in named]
-    engines = [(one, _find_values(one, settings, env)) for one in SEARCH_ENGINES.values()]
+        return [build_named_provider(name, settings, env) for name in named]
+    engines = [(one, find_engine_values(one, settings, env)) for one in SEARCH_ENGINES.values()]
     configured = [one.create(*values) for one, values in engines if not one.works_without_key and all(values)]
     return configured or [_build_keyless_provider(one, values) for one, values in engines if one.works_without_key]
 
@@ -99,9 +99,10 @@ def build_search_rate_limiter(providers: Sequence[SearchProvider]) -> SiteRateLi
     return SiteRateLimiter(MAX_CONCURRENT_SEARCHES, MAX_SEARCHES_PER_MINUTE, exempt)
 
 
-def _build_named_provider(name: str, settings: Settings, env: Mapping[str, str]) -> SearchProvider:
+def build_named_provider(name: str, settings: Settings, env: Mapping[str, str]) -> SearchProvider:
+    """Return the engine of this name. Raises InvalidInput if it is unknown or a variable of it is not set."""
     engine = SEARCH_ENGINES.get_named(name, "OFFING_SEARCH_ENGINES")
-    values = _find_values(engine, settings, env)
+    values = find_engine_values(engine, settings, env)
     if engine.works_without_key:
         return _build_keyless_provider(engine, values)
     for variable, value in zip(engine.variables, values, strict=True):
@@ -116,7 +117,7 @@ def _build_keyless_provider(engine: SearchEngine, values: Sequence[str]) -> Sear
     return engine.create(*values or ("",))
 
 
-def _find_values(engine: SearchEngine, settings: Settings, env: Mapping[str, str]) -> Sequence[str]:
+def find_engine_values(engine: SearchEngine, settings: Settings, env: Mapping[str, str]) -> Sequence[str]:
     """Return the value of each variable of an engine. Empty for a variable that is not set."""
     return [_find_value(variable, settings, env) for variable in engine.variables]
 
@@ -132,10 +133,13 @@ def parse_fetch_hosts(settings: Settings) -> frozenset[str]:
 
     Raises InvalidInput without a port.
     """
-    hosts = frozenset(text.strip().lower() for text in settings.allowed_fetch_hosts.split(",") if text.strip())
+    return parse_hosts("OFFING_ALLOWED_FETCH_HOSTS", settings.allowed_fetch_hosts)
+
+
+def parse_hosts(variable: str, text: str) -> frozenset[str]:
+    """Return the `host:port` entries of a variable. Raises InvalidInput without a port."""
+    hosts = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
     for host in hosts:
         if not host.rpartition(":")[2].isdigit():
-            raise InvalidInput(
-                "OFFING_ALLOWED_FETCH_HOSTS", f"{host!r} has no port", "Write HOST:PORT, such as wiki:443."
-            )
+            raise InvalidInput(variable, f"{host!r} has no port", "Write HOST:PORT, such as wiki:443.")
     return hosts

@@ -80,7 +80,7 @@ RELOCATE_PATH = (
     "update app.training_job set checkpoint = %s where checkpoint = %s",
 )
 
-INITIAL_TABLES = ("lease_watch", "login", "session", "tenant")
+INITIAL_TABLES = ("lease_watch", "login", "session", "tenant", "worker_process")
 """Tables that already contain rows in a new installation."""
 
 

@@ -154,7 +154,7 @@ COPY_SPANS = """
 COPY_REPORTS = """
     insert into report (run_id, version, tenant_id, seq, status, stop_reason, body, created_at)
     select %(id)s, version, tenant_id, seq, status, stop_reason, body, created_at
-      from report where run_id = %(origin)s and seq <= %(at)s
+      from report where run_id = %(origin)s and seq <= %(at)s and edited_by is null
 """
 
 COPY_CITATIONS = """
@@ -163,7 +163,7 @@ COPY_CITATIONS = """
     select %(id)s, c.report_version, c.number, c.tenant_id, c.text_id, c.source_id, c.start_char, c.end_char, c.quote,
            c.title
       from citation c join report r on r.run_id = c.run_id and r.version = c.report_version
-     where c.run_id = %(origin)s and r.seq <= %(at)s
+     where c.run_id = %(origin)s and r.seq <= %(at)s and r.edited_by is null
 """
 
 COPY_INPUT_REQUESTS = """

@@ -12,8 +12,6 @@ from psycopg.rows import class_row
 
 from offing.storage.pool import Connection
 
-LIST_COLLECTIONS = "select collection, count(*) from source where removed_at is null group by 1 order by 1"
-
 INSERT_SNAPSHOTS = """
     insert into snapshot (tenant_id, sha256, media_type, body)
     select %s, sha256, media_type, body
@@ -357,8 +355,3 @@ async def list_sources(
         rows = await cursor.fetchall()
     counted = await (await connection.execute(COUNT_SOURCES, values)).fetchone()
     return rows, counted[0] if counted else 0
-
-
-async def list_collections(connection: Connection) -> list[tuple[str, int]]:
-    """Return the collections with the number of their current sources."""
-    return [(name, count) for name, count in await (await connection.execute(LIST_COLLECTIONS)).fetchall()]

@@ -1,42 +1,64 @@
-"""Sums over a tenant's runs, steps and role calls, for metrics."""
+"""Sums over a tenant's runs, steps and role calls, for metrics.
 
-from offing.storage.pool import Connection
-from offing.telemetry.metrics import FIRST_TOKEN_BUCKETS_SECONDS, EngineMetric, RunMetric, StepMetric
-
-LIST_RUN_METRICS = """
-    select graph, status, count(*), coalesce(sum(extract(epoch from started_at - created_at)), 0)::float8,
-           count(started_at)
-      from run group by 1, 2 order by 1, 2
+Ended runs are added to totals in the background (`count_ended_runs`). Metrics are these totals, and sums over the runs
+that are not part of them yet: active runs and those that have just ended.
 """
 
-LIST_STEP_METRICS = """
-    select kind, label, count(*), (coalesce(sum(ms), 0) / 1000.0)::float8, count(ms), count(*) filter (where not ok)
-      from step where not exists (select from run where id = step.run_id and step.seq <= forked_at_seq)
+from typing import LiteralString
+
+from offing.storage.pool import Connection, Database
+from offing.telemetry.metrics import EngineMetric, RunMetric, StepMetric
+
+UNCOUNTED: LiteralString = """
+    array(select id from run where ended_at is null union all select run_id from uncounted_run)
+"""
+"""Each run is either here or in the totals, because a statement reads both as of the same moment."""
+
+LIST_RUN_METRICS = f"""
+    select graph, status, sum(run_count)::bigint, sum(queued_seconds)::float8, sum(started_count)::bigint
+      from (select * from run_total union all select * from app.sum_runs({UNCOUNTED})) as part
+     where tenant_id = app.current_tenant_id()
+     group by 1, 2 having sum(run_count) > 0 or sum(started_count) > 0 order by 1, 2
+"""
+
+LIST_STEP_METRICS = f"""
+    select kind, label, sum(step_count)::bigint, sum(seconds)::float8, sum(timed_count)::bigint,
+           sum(failed_count)::bigint
+      from (select * from step_total union all select * from app.sum_steps({UNCOUNTED})) as part
+     where tenant_id = app.current_tenant_id()
      group by 1, 2 order by 1, 2
 """
-"""Rows that a fork copied are counted once, with the run in which they were created."""
 
-LIST_ENGINE_METRICS = """
+LIST_ENGINE_METRICS = f"""
+    with part as (
+      select * from role_call_total where tenant_id = app.current_tenant_id()
+      union all select * from app.sum_role_calls({UNCOUNTED})),
+    bucket as (
+      select role, engine, model, position, sum(counted)::bigint as counted
+        from part cross join unnest(first_token_counts) with ordinality as b(counted, position) group by 1, 2, 3, 4)
     select role, engine, model, sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint, sum(cost_usd)::float8,
-           sum(jsonb_array_length(failed_attempts))::bigint,
-           count(sampling->>'first_text_ms'),
-           (coalesce(sum((sampling->>'first_text_ms')::float8), 0) / 1000.0)::float8,
-           array(select count(*) filter (where taken <= bound)
-                   from unnest(%s::float8[]) as bound,
-                        unnest(array_agg((sampling->>'first_text_ms')::float8 / 1000.0)) as taken
-                  group by bound order by bound),
-           count(sampling->>'slot_wait_ms'), (coalesce(sum((sampling->>'slot_wait_ms')::float8), 0) / 1000.0)::float8
-      from role_call where not exists (select from run where id = role_call.run_id and role_call.seq <= forked_at_seq)
-     group by 1, 2, 3 order by 1, 2, 3
+           sum(failed_attempt_count)::bigint, sum(streamed_count)::bigint, sum(first_token_seconds)::float8,
+           array(select counted from bucket b where (b.role, b.engine, b.model) = (part.role, part.engine, part.model)
+                  order by position),
+           sum(slot_wait_count)::bigint, sum(slot_wait_seconds)::float8
+      from part group by 1, 2, 3 order by 1, 2, 3
 """
+
+COUNT_ENDED_RUNS = "select app.count_ended_runs(%s)"
 
 
 async def list_tenant_metrics(connection: Connection) -> list[RunMetric | StepMetric | EngineMetric]:
-    """Return the metrics of the transaction's tenant.
-
-    This reads all of its rows: call it at most every few seconds.
-    """
+    """Return the metrics of the transaction's tenant. Reads the rows of the runs that are not part of the totals."""
     runs = await (await connection.execute(LIST_RUN_METRICS)).fetchall()
     steps = await (await connection.execute(LIST_STEP_METRICS)).fetchall()
-    calls = await (await connection.execute(LIST_ENGINE_METRICS, [list(FIRST_TOKEN_BUCKETS_SECONDS)])).fetchall()
+    calls = await (await connection.execute(LIST_ENGINE_METRICS)).fetchall()
     return [*(RunMetric(*r) for r in runs), *(StepMetric(*s) for s in steps), *(EngineMetric(*c) for c in calls)]
+
+
+async def count_ended_runs(database: Database, limit: int) -> int:
+    """Add at most `limit` ended runs of all tenants to the totals. Return their number.
+
+    It is 0 while another process counts.
+    """
+    rows = await database.call_function(COUNT_ENDED_RUNS, (limit,))
+    return rows[0][0]

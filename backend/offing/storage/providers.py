@@ -52,7 +52,13 @@ LIST_ENCRYPTED = """
 
 UPDATE_CIPHERTEXT = "update app.provider set key_id = %s, key_ciphertext = %s where tenant_id = %s and name = %s"
 
-LIST_KEY_IDS = "select distinct key_id from app.provider where key_id is not null"
+LIST_ENCRYPTED_WEBHOOKS = """
+    select tenant_id, id, key_id, secret_ciphertext from app.webhook order by tenant_id, id for update
+"""
+
+UPDATE_WEBHOOK_SECRET = "update app.webhook set key_id = %s, secret_ciphertext = %s where tenant_id = %s and id = %s"
+
+LIST_KEY_IDS = "select key_id from app.provider where key_id is not null union select key_id from app.webhook"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,16 @@ class EncryptedRow:
     api_base: str
     key_id: str
     key_ciphertext: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptedWebhookRow:
+    """The encrypted secret of a webhook of any tenant, for a rotation."""
+
+    tenant_id: UUID
+    id: UUID
+    key_id: str
+    secret_ciphertext: bytes = field(repr=False)
 
 
 async def list_providers(connection: Connection) -> Sequence[ProviderRow]:
@@ -175,6 +191,13 @@ class KeyRotation:
 
     def update_ciphertext(self, row: EncryptedRow, key_id: str, ciphertext: bytes) -> None:
         self._connection.execute(UPDATE_CIPHERTEXT, (key_id, ciphertext, row.tenant_id, row.name))
+
+    def list_encrypted_webhooks(self) -> Sequence[EncryptedWebhookRow]:
+        with self._connection.cursor(row_factory=class_row(EncryptedWebhookRow)) as cursor:
+            return cursor.execute(LIST_ENCRYPTED_WEBHOOKS).fetchall()
+
+    def update_webhook_secret(self, row: EncryptedWebhookRow, key_id: str, ciphertext: bytes) -> None:
+        self._connection.execute(UPDATE_WEBHOOK_SECRET, (key_id, ciphertext, row.tenant_id, row.id))
 
     def list_key_ids(self) -> set[str]:
         """Return the ids of the keys that encrypt any row."""

@@ -10,9 +10,11 @@ from uuid import UUID
 
 from offing.storage.pool import Connection
 
-SHORT_ANSWER = (
-    "coalesce((select body->'answer'->>'text' from report where run_id = r.id order by version desc limit 1), '')"
-)
+SHORT_ANSWER = """
+    coalesce((select body->'answer'->>'text' from report
+               where run_id = r.id and edited_by is null order by version desc limit 1), '')
+"""
+"""The answer of the run itself, also if a person has edited its report since."""
 
 LIST_RATED_ROLLOUTS = f"""
     select r.id, 'group ' || g.id, r.question, o.reward, array[]::text[], {SHORT_ANSWER}
@@ -27,6 +29,8 @@ LIST_RATED_INTERACTIVE_RUNS = f"""
     with opinion as (
         select distinct on (run_id, target, sentence_id, scorer) run_id, target, value, correction
           from reward where target in ('report', 'sentence')
+                        and not exists (select from report where report.run_id = reward.run_id
+                                           and report.version = reward.report_version and edited_by is not null)
                         and (%(until)s::timestamptz is null or created_at <= %(until)s)
          order by run_id, target, sentence_id, scorer, version desc
     ), told as (
@@ -43,7 +47,7 @@ LIST_RATED_INTERACTIVE_RUNS = f"""
      order by r.id desc limit %(limit)s
 """
 """The latest rating by each person of a report or a sentence. A correction without a rating counts
-as the lowest rating.
+as the lowest rating. Ratings of versions that a person has edited do not count, because the run did not write them.
 """
 
 

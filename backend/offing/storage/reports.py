@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
@@ -32,6 +33,35 @@ INSERT_REPORT = """
 """
 """The next version with its citations, in one statement, so that it can be sent together with others."""
 
+INSERT_EDIT = """
+    with inserted as (
+      insert into report (run_id, version, tenant_id, seq, status, stop_reason, body)
+      select run_id, %(version)s, tenant_id, seq, status, stop_reason, %(body)s
+        from report where run_id = %(run)s and version = %(base)s
+      returning run_id, version, tenant_id)
+    insert into citation (run_id, report_version, number, tenant_id, text_id, source_id, start_char, end_char, quote,
+                          title)
+    select inserted.run_id, inserted.version, c.number, inserted.tenant_id, c.text_id, c.source_id, c.start_char,
+           c.end_char, c.quote, c.title
+      from inserted, jsonb_to_recordset(%(citations)s) as c(number integer, text_id uuid, source_id uuid,
+                                                          start_char integer, end_char integer, quote text, title text)
+"""
+"""A version that a person saved has the step of the version that it is made of."""
+
+FIND_OWN_VERSION = """
+    select version from report where run_id = %s and edited_by is null order by version desc limit 1
+"""
+
+GET_LATEST_VERSION = """
+    select version, edited_by, created_at from report where run_id = %s order by version desc limit 1
+"""
+
+LIST_VERSIONS = """
+    select version, created_at, body->>'title' as title, body->>'written_by' as written_by, edited_by,
+           coalesce(body->'edit'->>'note', '') as note, (body->'edit'->>'base_version')::integer as base_version
+      from report where run_id = %s and (%s::integer is null or version < %s) order by version desc limit %s
+"""
+
 LIST_CITATIONS = """
     select number, text_id, start_char, end_char, quote, source_id, title from citation
      where run_id = %s and report_version = %s order by number
@@ -57,12 +87,21 @@ async def find_latest_report(connection: Connection, run_id: UUID) -> Report | N
     return await find_report(connection, run_id)
 
 
+async def find_own_report(connection: Connection, run_id: UUID) -> Report | None:
+    """Return the newest version that the run itself wrote. `None` means that it wrote none.
+
+    Replay and training read it, because what a person edited is not the work of the run.
+    """
+    row = await (await connection.execute(FIND_OWN_VERSION, (run_id,))).fetchone()
+    return None if row is None else await find_report(connection, run_id, row[0])
+
+
 async def find_report(connection: Connection, run_id: UUID, version: int | None = None) -> Report | None:
     """Return a version of a run's report, by default the newest. `None` means that there is none."""
     row = await (await connection.execute(GET_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
     if row is None:
         return None
-    version, status, reason, body, _ = row
+    version, status, reason, body, *_ = row
     citations = await (await connection.execute(LIST_CITATIONS, (run_id, version))).fetchall()
     return report_from_parts(status, reason, body, tuple(map(_citation_from_row, citations)))
 
@@ -70,7 +109,7 @@ async def find_report(connection: Connection, run_id: UUID, version: int | None 
 def _citation_to_row(citation: Citation) -> dict[str, object]:
     return {
         "number": citation.number,
-        "text_id": citation.span.text_id,
+        "text_id": None if citation.span.text_id == ERASED_TEXT_ID else citation.span.text_id,
         "source_id": citation.source_id,
         "start_char": citation.span.start,
         "end_char": citation.span.end,
@@ -85,9 +124,15 @@ def _citation_from_row(row: tuple[Any, ...]) -> Citation:
 
 
 GET_REPORT_VERSION = """
-    select version, status, stop_reason, body, created_at from report
+    select version, status, stop_reason, body, created_at,
+           (select max(version) from report where run_id = %(run)s) as latest_version
+      from report
      where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s)
      order by version desc limit 1
+"""
+
+FIND_REPORT_VERSION = """
+    select max(version) from report where run_id = %(run)s and (%(version)s::integer is null or version = %(version)s)
 """
 
 LIST_VERIFIED_CITATIONS = """
@@ -115,6 +160,42 @@ class VerifiedReport:
     erased_citations: frozenset[int]
     """Numbers of citations whose source was erased."""
     created_at: datetime
+    latest_version: int
+    """The newest version of the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestVersion:
+    """Which version of a report is the newest, and who saved it."""
+
+    number: int
+    edited_by: str | None
+    """Name of the person who saved it. `None` means that the run wrote it."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReportVersionRow:
+    """A version of a report without its text."""
+
+    version: int
+    created_at: datetime
+    title: str
+    written_by: str
+    """Engine and model of the run's writer."""
+    edited_by: str | None
+    """Name of the person who saved it. `None` means that the run wrote it."""
+    note: str
+    base_version: int | None
+    """Version that a person edited or restored. `None` means that the run wrote this one."""
+
+
+async def get_report_version(connection: Connection, run_id: UUID, version: int | None = None) -> int:
+    """Return the number of a version of a run's report, by default the latest. Raises `NotFound` if there is none."""
+    row = await (await connection.execute(FIND_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
+    if row is None or row[0] is None:
+        raise NotFound("report", f"of run {run_id}" if version is None else f"{version} of run {run_id}")
+    return row[0]
 
 
 async def get_verified_report(connection: Connection, run_id: UUID, version: int | None = None) -> VerifiedReport:
@@ -125,12 +206,38 @@ async def get_verified_report(connection: Connection, run_id: UUID, version: int
     row = await (await connection.execute(GET_REPORT_VERSION, {"run": run_id, "version": version})).fetchone()
     if row is None:
         raise NotFound("report", f"of run {run_id}" if version is None else f"{version} of run {run_id}")
-    number, status, reason, body, created_at = row
+    number, status, reason, body, created_at, latest = row
     cited = await (await connection.execute(LIST_VERIFIED_CITATIONS, (run_id, number))).fetchall()
     report = report_from_parts(status, reason, body, tuple(_verified_citation_from_row(c) for c in cited))
     report = await locate_citations(connection, run_id, report, number)
     unverified = frozenset(c[0] for c in cited if not c[7])
-    return VerifiedReport(number, report, unverified, frozenset(c[0] for c in cited if c[1] is None), created_at)
+    erased = frozenset(c[0] for c in cited if c[1] is None)
+    return VerifiedReport(number, report, unverified, erased, created_at, latest)
+
+
+async def find_latest_version(connection: Connection, run_id: UUID) -> LatestVersion | None:
+    """Return which version of a run's report is the newest. `None` means that there is none."""
+    row = await (await connection.execute(GET_LATEST_VERSION, (run_id,))).fetchone()
+    return None if row is None else LatestVersion(*row)
+
+
+async def insert_edit(connection: Connection, run_id: UUID, version: int, base_version: int, report: Report) -> None:
+    """Store a version that a person saved. The caller has locked the run."""
+    values = {
+        "run": run_id,
+        "version": version,
+        "base": base_version,
+        "body": Jsonb(report_to_json(report), dumps=orjson.dumps),
+        "citations": Jsonb(list(map(_citation_to_row, report.citations)), dumps=orjson.dumps),
+    }
+    await connection.execute(INSERT_EDIT, values)
+
+
+async def list_versions(connection: Connection, run_id: UUID, before: int | None, limit: int) -> list[ReportVersionRow]:
+    """Return the versions of a run's report, newest first. `before` is a page key; `None` means the newest."""
+    async with connection.cursor(row_factory=class_row(ReportVersionRow)) as cursor:
+        await cursor.execute(LIST_VERSIONS, (run_id, before, before, limit))
+        return await cursor.fetchall()
 
 
 def _verified_citation_from_row(row: tuple[Any, ...]) -> Citation:

@@ -81,26 +81,31 @@ CREATE_GROUPS = """
 """A cancelled batch gets no more groups, and a task gets only one group per batch."""
 
 GET_PROGRESS = """
-    select b.id, g.group_count, g.open, g.complete, g.incomplete, o.rollouts, o.waiting, o.running, o.unfinalized,
-           o.finalized, o.failed, o.mean_reward
+    select b.id, g.group_count, o.open, g.complete, g.incomplete, g.rollouts + o.rollouts as rollouts, o.waiting,
+           o.running, o.unfinalized, g.finalized + o.finalized as finalized, g.failed + o.failed as failed,
+           (g.reward_sum + o.reward_sum) / nullif(g.rewards + o.rewards, 0) as mean_reward
       from rollout_batch b
       cross join lateral (
-        select count(*) as group_count, count(*) filter (where state = 'open') as open,
-               count(*) filter (where state = 'complete') as complete,
-               count(*) filter (where state = 'incomplete') as incomplete
+        select count(*) as group_count, count(*) filter (where state = 'complete') as complete,
+               count(*) filter (where state = 'incomplete') as incomplete,
+               coalesce(sum(rollout_count), 0)::bigint as rollouts,
+               coalesce(sum(finalized_count), 0)::bigint as finalized,
+               coalesce(sum(infra_error_count), 0)::bigint as failed,
+               coalesce(sum(reward_count), 0)::bigint as rewards, coalesce(sum(reward_sum), 0) as reward_sum
           from rollout_group where batch_id = b.id) as g
       cross join lateral (
-        select count(*) as rollouts,
+        select count(distinct og.id) as open, count(rollout.run_id) as rollouts,
                count(*) filter (where run.status in ('queued', 'waiting', 'paused')) as waiting,
                count(*) filter (where run.status = 'running') as running,
                count(*) filter (where run.ended_at is not null and rollout.finalized_at is null) as unfinalized,
-               count(*) filter (where rollout.finalized_at is not null) as finalized,
+               count(rollout.finalized_at) as finalized,
                count(*) filter (where rollout.outcome = 'infra_error') as failed,
-               avg(rollout.reward) as mean_reward
-          from rollout_group join rollout on rollout.group_id = rollout_group.id join run on run.id = rollout.run_id
-         where rollout_group.batch_id = b.id) as o
+               count(rollout.reward) as rewards, coalesce(sum(rollout.reward), 0) as reward_sum
+          from rollout_group og left join rollout on rollout.group_id = og.id left join run on run.id = rollout.run_id
+         where og.batch_id = b.id and og.state = 'open') as o
      where b.id = any(%s)
 """
+"""Ended groups have stored sums. Only the rollouts of open groups are read."""
 
 CANCEL_BATCH = (
     "update rollout_batch set cancelled_at = coalesce(cancelled_at, clock_timestamp()) where id = %s returning id"

@@ -6,7 +6,7 @@ another. Rows of ended runs are only read.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 from offing.core.errors import NotFound
@@ -121,13 +121,8 @@ LIST_ROLLOUTS_OF_GROUP = f"""
      where o.group_id = %s order by o.member, o.attempt
 """
 
-LIST_ROLLOUTS = f"""
-    select {COLUMNS} from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
-     where (%(batch)s::uuid is null or g.batch_id = %(batch)s)
-       and (%(outcome)s::text is null or o.outcome = %(outcome)s)
-       and (%(settled)s::boolean is null or (o.finalized_at is not null) = %(settled)s)
-       and (%(graph)s::text is null or g.graph = %(graph)s) and (%(before)s::uuid is null or o.run_id < %(before)s)
-     order by o.run_id desc limit %(limit)s
+FROM_ROLLOUTS: LiteralString = """
+    from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
 """
 
 
@@ -227,7 +222,7 @@ async def find_unfinalized_rollout(connection: Connection, run_id: UUID) -> Unfi
 
 async def find_report(connection: Connection, rollout: UnfinalizedRollout) -> Report | None:
     """Return the latest report of a rollout. `None` means that it has none."""
-    return None if rollout.report_version is None else await reports.find_latest_report(connection, rollout.run_id)
+    return None if rollout.report_version is None else await reports.find_own_report(connection, rollout.run_id)
 
 
 async def acquire_scoring(connection: Connection, run_id: UUID, lease_seconds: float) -> bool:
@@ -295,12 +290,23 @@ async def list_rollouts(
     connection: Connection, rollout_filter: RolloutFilter, before: UUID | None, limit: int
 ) -> list[RolloutRow]:
     """Return rollouts after `before`, newest first."""
+    finalized = rollout_filter.is_finalized
+    # A condition is written only for a filter that is used, so that the planner can choose an index that fits.
+    optional: tuple[tuple[bool, LiteralString], ...] = (
+        (rollout_filter.batch_id is not None, "g.batch_id = %(batch)s"),
+        (rollout_filter.outcome is not None, "o.outcome = %(outcome)s"),
+        (finalized is True, "o.finalized_at is not null"),
+        (finalized is False, "o.finalized_at is null"),
+        (rollout_filter.graph is not None, "g.graph = %(graph)s"),
+        (before is not None, "o.run_id < %(before)s"),
+    )
+    where = " and ".join([condition for is_used, condition in optional if is_used] or ["true"])
+    statement = f"select {COLUMNS} {FROM_ROLLOUTS} where {where} order by o.run_id desc limit %(limit)s"
     values = {
         "batch": rollout_filter.batch_id,
         "outcome": rollout_filter.outcome,
-        "settled": rollout_filter.is_finalized,
         "graph": rollout_filter.graph,
         "before": before,
         "limit": limit,
     }
-    return [RolloutRow(*row) for row in await (await connection.execute(LIST_ROLLOUTS, values)).fetchall()]
+    return [RolloutRow(*row) for row in await (await connection.execute(statement, values)).fetchall()]

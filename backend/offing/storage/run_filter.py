@@ -32,12 +32,17 @@ class RunFilter:
     """Earliest creation, inclusive."""
     created_before: datetime | None = None
     """End of the range of creation, exclusive."""
+    cites: UUID | None = None
+    """Only runs whose reports cite this source."""
 
 
 WAITS_FOR_PERSON = """
     ended_at is null
     and exists (select from input_request where input_request.run_id = run.id and responded_at is null)
 """
+
+
+CITES_SOURCE = "run.id in (select run_id from citation where citation.source_id = %(cites)s)"
 
 
 def list_conditions(run_filter: RunFilter, created_at: LiteralString) -> list[LiteralString]:
@@ -51,6 +56,7 @@ def list_conditions(run_filter: RunFilter, created_at: LiteralString) -> list[Li
         (run_filter.graph is not None, "graph = %(graph)s"),
         (run_filter.thread_id is not None, "thread_id = %(thread)s"),
         (run_filter.waiting_for_person, WAITS_FOR_PERSON),
+        (run_filter.cites is not None, CITES_SOURCE),
         (run_filter.pinned is True, "pinned_at is not null"),
         (run_filter.pinned is False, "pinned_at is null"),
         (run_filter.archived is True, "archived_at is not null"),
@@ -69,6 +75,7 @@ def get_parameters(run_filter: RunFilter) -> dict[str, Any]:
         "thread": run_filter.thread_id,
         "kind": run_filter.kind,
         "tag": run_filter.tag,
+        "cites": run_filter.cites,
         "created_from": run_filter.created_from,
         "created_before": run_filter.created_before,
     }

@@ -25,6 +25,16 @@ INSERT_TAGS = """
       from run cross join unnest(%s::text[]) with ordinality as t(tag, position) where run.id = %s
 """
 
+LIST_ALL_TAGS = """
+    with recursive tags(tag, nth) as (
+      (select tag, 1 from run_tag where tag > %(after)s order by tag limit 1)
+      union all
+      select (select next.tag from run_tag next where next.tag > tags.tag order by next.tag limit 1), nth + 1
+        from tags where tags.tag is not null and nth < %(limit)s)
+    select tag from tags where tag is not null order by nth
+"""
+"""Reads one row of the index per tag, however many runs have it."""
+
 LIST_TAGS = "select tag from run_tag where run_id = %s order by position"
 
 
@@ -66,3 +76,9 @@ async def replace_tags(connection: Connection, run_id: UUID, tags: Sequence[str]
 async def list_tags(connection: Connection, run_id: UUID) -> tuple[str, ...]:
     """Return the tags of a run in the order in which a person gave them."""
     return tuple(tag for (tag,) in await (await connection.execute(LIST_TAGS, (run_id,))).fetchall())
+
+
+async def list_all_tags(connection: Connection, after: str, limit: int) -> list[str]:
+    """Return the tags that runs of the tenant have, in order, from the one after `after` on. Empty: from the first."""
+    rows = await (await connection.execute(LIST_ALL_TAGS, {"after": after, "limit": limit})).fetchall()
+    return [tag for (tag,) in rows]

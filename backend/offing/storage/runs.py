@@ -56,7 +56,7 @@ FIND_EARLIER_SUBMISSION = f"select {COLUMNS}, request_sha256 from run where idem
 
 GET_RUN = f"select {COLUMNS} from run where id = %s"
 
-LIST_IDS_WITH_SUFFIX = "select id from run where id::text like '%%' || %s order by created_at desc limit 3"
+LIST_IDS_WITH_SUFFIX = "select app.find_runs_by_id_end(%s, 3)"
 
 LOCK_RUN = f"select {COLUMNS} from run where id = %s for update"
 
@@ -130,13 +130,15 @@ REQUEST_PAUSE = "update run set pause_requested = %s where id = %s"
 
 LIST_EARLIER_ANSWERS = """
     select run.question, coalesce(report.body->'answer'->>'text', report.body->>'title')
-      from app.thread_lineage(%s) as line
+      from run as current cross join app.thread_lineage(%(thread)s) as line
            join run on run.thread_id = line.thread_id and run.created_at < line.visible_before
-           join lateral (select body from report where report.run_id = run.id order by version desc limit 1)
-             as report on true
-     where run.id <> %s and run.status = 'done'
-     order by run.created_at desc limit %s
+           join lateral (select body from report where report.run_id = run.id
+                                                    and (edited_by is null or created_at < current.created_at)
+                          order by version desc limit 1) as report on true
+     where current.id = %(run)s and run.id <> current.id and run.status = 'done'
+     order by run.created_at desc limit %(limit)s
 """
+"""Versions that a person saves after the run was created are left out, so that a claim and a replay read the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +479,8 @@ async def list_earlier_answers(
     connection: Connection, thread_id: UUID, run_id: UUID, limit: int
 ) -> tuple[tuple[str, str], ...]:
     """Return questions and short answers of a thread's earlier runs, oldest first."""
-    rows = await (await connection.execute(LIST_EARLIER_ANSWERS, (thread_id, run_id, limit))).fetchall()
+    values = {"thread": thread_id, "run": run_id, "limit": limit}
+    rows = await (await connection.execute(LIST_EARLIER_ANSWERS, values)).fetchall()
     return tuple((question, answer) for question, answer in reversed(rows))
 
 

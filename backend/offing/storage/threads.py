@@ -37,7 +37,9 @@ HAS_LATEST_RUN_REPORT = """
 """
 
 FIND_LATEST_REPORT = """
-    select run.id, report.version, report.body->'follow_up'
+    select run.id, report.version, report.body->'follow_up',
+           (select max(version) from report as earlier where earlier.run_id =
+             (report.body->'follow_up'->>'run_id')::uuid) as earlier_version
       from run
            join lateral (select version, body from report where report.run_id = run.id order by version desc limit 1)
              as report on true
@@ -100,10 +102,10 @@ async def find_latest_report(connection: Connection, thread_id: UUID, run_id: UU
     row = await (await connection.execute(FIND_LATEST_REPORT, {"thread": thread_id, "run": run_id})).fetchone()
     if row is None:
         return None
-    run, version, stored = row
+    run, version, stored, earlier_version = row
     outcome = outcome_from_json(stored) if stored else None
     if outcome is not None and outcome.kind is FollowUpKind.QUESTION:
-        return outcome.run_id, outcome.version
+        return outcome.run_id, earlier_version or outcome.version
     return run, version
 
 

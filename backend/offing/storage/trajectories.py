@@ -139,8 +139,9 @@ LIST_EARLIER_ANSWERS = """
            join run earlier
              on earlier.thread_id = line.thread_id and earlier.status = 'done'
                 and earlier.created_at < least(run.created_at, line.visible_before)
-           join lateral (select body from report where report.run_id = earlier.id order by version desc limit 1)
-             as report on true
+           join lateral (select body from report where report.run_id = earlier.id
+                                                    and (edited_by is null or created_at < run.created_at)
+                          order by version desc limit 1) as report on true
      where run.id = %s order by earlier.created_at desc limit 5
 """
 """The thread's history that the run received when it began."""

@@ -32,7 +32,7 @@ _MIN_SECRET_CHARS = 8
 """A shorter value is as likely a setting as a secret, and masking it would hide ordinary words."""
 
 _SECRET_SHAPES = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|xox[abprs])[-_][A-Za-z0-9_-]{16,}"
+    r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|gho|ghs|glpat|ofs|whsec|xox[abprs])[-_][A-Za-z0-9_-]{16,}"
     r"|\bgithub_pat_\w{20,}|\bAIza[\w-]{30,}|\bA(?:KI|SI)A[A-Z0-9]{16}\b"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"

@@ -10,6 +10,7 @@ from offing.core.errors import InvalidInput
 from offing.core.input_request import InputKind, InputPrompt, InputResponse, check_prompt, check_response
 from offing.core.interaction import Interaction
 from offing.core.model import EngineFailure, InvalidOutput
+from offing.core.plan_outline import PlanItem
 from offing.core.report_style import ReportStyle
 from offing.core.run import Budget
 from offing.core.tool_policy import ToolPolicy
@@ -34,7 +35,7 @@ class ScenarioOptions(TypedDict, total=False):
     answer_tokens: Mapping[str, int]
     budget: Budget
     durations_seconds: Mapping[str, float]
-    user_messages: Mapping[int, str]
+    user_messages: Mapping[int, str | Sequence[PlanItem]]
     finish_after_steps: int | None
     tools: Sequence[CustomTool]
     tool_policy: ToolPolicy | None
@@ -74,8 +75,8 @@ class Scenario:
     budget: Budget = field(default_factory=Budget)
     durations_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """Seconds that a role or a tool takes on the virtual clock, by name."""
-    user_messages: Mapping[int, str] = field(default_factory=dict[int, str])
-    """User messages to the run, by the number of steps after which each arrives."""
+    user_messages: Mapping[int, str | Sequence[PlanItem]] = field(default_factory=dict[int, str | Sequence[PlanItem]])
+    """User messages to the run, by the number of steps after which each arrives. Plan items change the plan."""
     finish_after_steps: int | None = None
     """Number of steps after which a person requests the run to finish early. `None` means never."""
     tools: Sequence[CustomTool] = ()

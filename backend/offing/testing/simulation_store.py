@@ -11,6 +11,7 @@ from uuid import uuid5
 from offing.core.answer_draft import DraftPart
 from offing.core.evidence import EvidenceIndex
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse
+from offing.core.plan_outline import draft_plan_change
 from offing.core.provenance import parse_label
 from offing.core.run import StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
@@ -267,7 +268,10 @@ class _SimulatedRunStore(MemoryRunStore):
         """Write entries with the checkpoints that are due, after the user messages that have arrived by then."""
         self.stage.crash_point()
         if words := self.stage.scene.user_messages.get(len(self.stored_entries)):
-            self.append_external(StepDraft(StepKind.USER_MESSAGE, words, {"text": words}))
+            is_text = isinstance(words, str)
+            self.append_external(
+                StepDraft(StepKind.USER_MESSAGE, words, {"text": words}) if is_text else draft_plan_change(words)
+            )
         new = await super().append_entries(entries, usage, hook)
         saver = self.stage.saver
         saver.confirm_saved(await saver.save_due(None))

@@ -89,6 +89,10 @@ class SearchEngine:
     """Further environment variables that it needs."""
     is_optional: bool = False
     """Whether it also works without its variables, whose values are then empty."""
+    covers: str = ""
+    """What it finds, for people who choose an engine. Empty if it is not described."""
+    cost: str = ""
+    """What a search costs, in words. Empty if it is not described."""
 
     @property
     def variables(self) -> tuple[str, ...]:

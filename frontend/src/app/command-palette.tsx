@@ -1,12 +1,13 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
-import { type Run, runsQuery } from "@/shared/api/runs";
+import { type QuestionPreset, questionPresetsQuery } from "@/shared/api/asking";
+import { foundRunsQuery, type Run, runName } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { Dialog } from "@/shared/ui/dialog";
 import { useDebounced } from "@/shared/ui/hooks";
-import { Failure } from "@/shared/ui/loaded";
+import { combineQueries, Failure } from "@/shared/ui/loaded";
 import { followingTheme, setTheme, THEME_NAMES, type Theme, useTheme } from "@/shared/ui/theme";
 import { SCREENS, type Screen } from "./screens";
 import "./command-palette.css";
@@ -16,6 +17,8 @@ interface PaletteProps {
   onScreen(to: Screen["to"]): void;
   onRun(runId: string): void;
   onAsk(question: string): void;
+  /** Called with a saved way to ask. */
+  onPreset(presetId: string): void;
 }
 
 interface Command {
@@ -35,13 +38,14 @@ export function CommandPalette(props: PaletteProps) {
   const [active, setActive] = useState(0);
   const search = text.trim();
   const searched = useDebounced(search, 200);
-  const runs = useInfiniteQuery({ ...runsQuery(searched), placeholderData: keepPreviousData });
+  const runs = useQuery({ ...foundRunsQuery(searched, MAX_RUNS), placeholderData: keepPreviousData });
   const isSettled = searched === search && !runs.isPlaceholderData;
   const theme = useTheme();
-  const found = runs.data ? runs.data.pages.flatMap(({ items }) => items) : [];
+  const found = runs.data ? runs.data : [];
   // While the next search is under way, the runs of the last one stay as far as they match, so Enter opens no other.
-  const listed = isSettled ? found : found.filter(({ question }) => containsWords(question, search));
-  const commands = listCommands(search, listed, theme, props);
+  const listed = isSettled ? found : found.filter((run) => containsWords(runName(run), search));
+  const presets = useQuery(questionPresetsQuery);
+  const commands = listCommands(search, listed, presets.data?.items, theme, props);
   const index = Math.min(active, commands.length - 1);
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -108,7 +112,7 @@ export function CommandPalette(props: PaletteProps) {
         <p className="visually-hidden" role="status">
           {plural(commands.length, { one: "# match", other: "# matches" })}
         </p>
-        <Failure query={runs} />
+        <Failure query={combineQueries({ runs, presets })} />
       </div>
     </Dialog>
   );
@@ -124,7 +128,13 @@ function containsWords(text: string, search: string): boolean {
 }
 
 /** Return the commands that contain every word of the search text. Asking is always possible once there is text. */
-function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Omit<PaletteProps, "onClose">) {
+function listCommands(
+  search: string,
+  runs: readonly Run[],
+  presets: readonly QuestionPreset[] | undefined,
+  theme: Theme,
+  to: Omit<PaletteProps, "onClose">,
+) {
   const next = followingTheme(theme);
   const commands: Command[] = [
     ...SCREENS.map((screen) => ({
@@ -133,13 +143,19 @@ function listCommands(search: string, runs: readonly Run[], theme: Theme, to: Om
       note: screen.keys,
       run: () => to.onScreen(screen.to),
     })),
+    ...(presets?.map(({ id, name }) => ({
+      id: `preset-${id}`,
+      name: t`Ask as in “${name}”`,
+      note: t`saved way to ask`,
+      run: () => to.onPreset(id),
+    })) ?? []),
     { id: "theme", name: t`Change theme to ${i18n._(THEME_NAMES[next])}`, note: t`theme`, run: () => setTheme(next) },
   ];
   const matching = commands.filter(({ name }) => containsWords(name, search));
-  const found = runs.slice(0, MAX_RUNS).map((run) => ({
+  const found = runs.map((run) => ({
     id: `run-${run.id}`,
-    name: run.question,
-    note: runStatusLabel(run).label,
+    name: runName(run),
+    note: run.pinned_at ? t`pinned` : runStatusLabel(run).label,
     run: () => to.onRun(run.id),
   }));
   const ask = { id: "ask", name: t`Ask “${search}”`, note: t`new question`, run: () => to.onAsk(search) };

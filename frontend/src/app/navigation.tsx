@@ -3,13 +3,14 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { NotificationBell } from "@/features/notifications/notification-bell";
 import { SettingsMenu } from "@/features/session/settings-menu";
-import { IconButton } from "@/shared/ui/button";
+import { buttonClass, IconButton } from "@/shared/ui/button";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { followingTheme, setTheme, THEME_NAMES, useTheme } from "@/shared/ui/theme";
-import { AccountIcon, Logo, NavigationIcon, SearchIcon, ThemeIcon } from "./icons";
+import { AccountIcon, BellIcon, Logo, NavigationIcon, SearchIcon, ThemeIcon } from "./icons";
 import { isOnScreen, SCREENS } from "./screens";
 import "./navigation.css";
 
@@ -31,6 +32,7 @@ function NavigationRail({ signedIn, onFind }: NavigationProps) {
       {signedIn && <ScreenLinks />}
       <div className="rail-end">
         {signedIn && <FindButton onFind={onFind} />}
+        {signedIn && <NotificationBell icon={<BellIcon />} className="rail-item" isSheet={false} />}
         <ThemeButton />
         {signedIn && <SettingsMenu icon={<AccountIcon />} className="rail-item" />}
       </div>
@@ -49,6 +51,7 @@ function NavigationBar({ signedIn, onFind }: NavigationProps) {
           <IconButton label={t`Find a screen or a run`} onClick={onFind}>
             <SearchIcon />
           </IconButton>
+          <NotificationBell icon={<BellIcon />} className={buttonClass("plain")} isSheet />
           <IconButton label={t`Open the navigation`} aria-expanded={isOpen} onClick={() => setOpen(true)}>
             <NavigationIcon />
           </IconButton>

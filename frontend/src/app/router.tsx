@@ -17,13 +17,25 @@ import {
 import { useLanguage } from "@/shared/language/language";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { useToast } from "@/shared/ui/toast";
-import { homeSearch, librarySearch, runSearch, runsSearch, signInSearch, trainingSearch } from "./search-params";
+import {
+  compareSearch,
+  homeSearch,
+  librarySearch,
+  runListSearch,
+  runSearch,
+  signInSearch,
+  trainingSearch,
+} from "./search-params";
 import { NotFound, Shell } from "./shell";
 import { ViewError } from "./view";
 
 // The code of each view is loaded when the view is first opened. `scripts/check-size.mjs` checks what each of them loads.
 const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
 const RunsPage = lazyView(msg`the runs`, async () => (await import("./runs-page")).RunsPage);
+const ComparePage = lazyView(
+  msg`the comparison`,
+  async () => (await import("@/features/compare/compare-page")).ComparePage,
+);
 const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
 const LibraryPage = lazyView(
   msg`the library`,
@@ -37,6 +49,8 @@ const SettingsPage = lazyView(
   msg`the settings`,
   async () => (await import("@/features/settings/settings-page")).SettingsPage,
 );
+
+const SharedPage = lazyView(msg`the report`, async () => (await import("@/features/report/shared-page")).SharedPage);
 
 /** Whether this build contains the stories: in development and tests, and in a build with `VITE_STORIES=1`. */
 const HAS_STORIES = import.meta.env.DEV || import.meta.env.VITE_STORIES === "1";
@@ -56,8 +70,14 @@ const runsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/runs" }
 const runListRoute = createRoute({
   getParentRoute: () => runsRoute,
   path: "/",
-  validateSearch: runsSearch,
+  validateSearch: runListSearch,
   component: RunListRoute,
+});
+const compareRoute = createRoute({
+  getParentRoute: () => runsRoute,
+  path: "compare",
+  validateSearch: compareSearch,
+  component: CompareRoute,
 });
 const runRoute = createRoute({
   getParentRoute: () => runsRoute,
@@ -94,16 +114,27 @@ const signInRoute = createRoute({
   validateSearch: signInSearch,
   component: SignInRoute,
 });
+const sharedRoute = createRoute({ getParentRoute: () => rootRoute, path: "/shared/$token", component: SharedRoute });
 const storiesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/stories",
   component: () => <StoriesPage />,
 });
 
-/** Stories need no server, so they are shown without the navigation, which asks it for the session. */
+/**
+ * Stories need no server, and readers of a shared report have no session. Both are shown without the navigation, which
+ * asks the server for the session.
+ */
 function Root() {
-  const isStory = useLocation({ select: ({ pathname }) => HAS_STORIES && pathname === "/stories" });
-  return isStory ? <Outlet /> : <Shell />;
+  const isBare = useLocation({
+    select: ({ pathname }) => (HAS_STORIES && pathname === "/stories") || pathname.startsWith("/shared/"),
+  });
+  return isBare ? <Outlet /> : <Shell />;
+}
+
+function SharedRoute() {
+  const { token } = sharedRoute.useParams();
+  return <SharedPage key={token} token={token} />;
 }
 
 /** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
@@ -113,7 +144,7 @@ function SignInRoute() {
 
 function HomeRoute() {
   useLanguage();
-  const { ask, q } = homeRoute.useSearch();
+  const { ask, q, preset } = homeRoute.useSearch();
   const navigate = useNavigate();
   const toast = useToast();
   const handleAskFilled = (replaced: string) => {
@@ -126,6 +157,8 @@ function HomeRoute() {
     <HomePage
       ask={ask ?? null}
       onAskFilled={handleAskFilled}
+      preset={preset ?? null}
+      onPresetApplied={() => navigate({ to: "/", search: {}, replace: true })}
       search={q ?? ""}
       onSearch={(text) => navigate({ to: "/", search: text ? { q: text } : {}, replace: true })}
       onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id } })}
@@ -135,15 +168,21 @@ function HomeRoute() {
 
 function RunListRoute() {
   useLanguage();
-  const { q } = runListRoute.useSearch();
+  const search = runListRoute.useSearch();
   const navigate = useNavigate();
   return (
     <RunsPage
-      search={q ?? ""}
-      onSearch={(text) => navigate({ to: "/runs", search: text ? { q: text } : {}, replace: true })}
+      search={search}
+      onSearch={(next, isStep) => navigate({ to: "/runs", search: runListSearch({ ...next }), replace: !isStep })}
       onExample={(question) => navigate({ to: "/", search: { ask: question } })}
     />
   );
+}
+
+function CompareRoute() {
+  useLanguage();
+  const { a, b } = compareRoute.useSearch();
+  return <ComparePage first={a ?? null} second={b ?? null} />;
 }
 
 function RunRoute() {
@@ -210,11 +249,12 @@ export function createAppRouter(history?: RouterHistory) {
   return createRouter({
     routeTree: rootRoute.addChildren([
       homeRoute,
-      runsRoute.addChildren([runListRoute, runRoute]),
+      runsRoute.addChildren([runListRoute, compareRoute, runRoute]),
       libraryRoute,
       trainingRoute,
       settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),
       signInRoute,
+      sharedRoute,
       ...(HAS_STORIES ? [storiesRoute] : []),
     ]),
     defaultPreload: false,

@@ -171,7 +171,7 @@ test("an unsupported sentence is marked and listed with the reason", async () =>
   renderPage(ADDRESS);
   const list = await screen.findByRole("region", { name: "Unsupported sentences" });
   expect(within(list).getByText("“It is always faster.”")).toBeVisible();
-  expect(within(list).getByText("The quote is not there.")).toBeVisible();
+  expect(within(list).getByText("no source; The quote is not there.")).toBeVisible();
   expect(screen.getByText("It is always faster.")).toHaveClass("unsupported");
 });
 
@@ -348,7 +348,7 @@ test("a rating of a sentence names the sentence", async () => {
   const menus = await screen.findAllByRole("button", { name: "Rate this sentence" });
   await user.click(menus[1] as HTMLElement);
   await user.click(await screen.findByRole("menuitem", { name: "Wrong" }));
-  await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "" }));
+  await waitFor(() => expect(sent).toEqual({ sentence_id: "s2", value: -1, correction: "", version: 1 }));
 });
 
 test("a run that does not exist is reported as missing", async () => {

@@ -3,7 +3,9 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
+import { ExportMenu } from "@/features/report/export-menu";
 import { ChildRunList } from "@/features/run/child-run-list";
+import { buildPartFollowUp } from "@/features/run/follow-up";
 import { ForkedFrom } from "@/features/run/forked-from";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
@@ -42,6 +44,7 @@ const EvidencePreview = lazyView(
 const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
 const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
+const ReportTab = lazyView(msg`the report`, async () => (await import("@/features/report/report-tab")).ReportTab);
 const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
 const SourcesView = lazyView(
   msg`the sources`,
@@ -56,6 +59,8 @@ const GraphStateView = lazyView(
   msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
 );
+const GraphView = lazyView(msg`the graph`, async () => (await import("@/features/graph-drawing/graph-view")).GraphView);
+const CostView = lazyView(msg`the cost`, async () => (await import("@/features/cost/cost-view")).CostView);
 const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
 interface RunPageProps {
@@ -97,12 +102,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const labels = {
     timeline: t`Timeline`,
     ...(hasState && { state: t`State` }),
+    graph: t`Graph`,
     sources: t`Sources`,
     report: t`Report`,
+    cost: t`Cost`,
     tokens: t`Tokens`,
   };
   const selected = search.step ?? null;
   const pinned = search.cite ?? [];
+  const shownVersion = reportResult.data ? (search.version ?? reportResult.data.version) : null;
 
   const status = runStatusLabel(run).label;
   const title = t`${status}: ${run.question}`;
@@ -115,7 +123,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
 
   const selectStep = (seq: number) => {
     setSheet(null);
-    onSearch({ step: seq, tab: "timeline", only: undefined });
+    onSearch({ step: seq, tab: "timeline", only: undefined, q: undefined, node: undefined });
   };
   const togglePin = (number: number) => {
     const rest = pinned.filter((other) => other !== number);
@@ -126,6 +134,8 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   useHotkeys([
     { keys: "g t", description: t`Timeline`, run: () => onSearch({ tab: "timeline" }) },
     ...(hasState ? [{ keys: "g a", description: t`State`, run: () => onSearch({ tab: "state" }) }] : []),
+    { keys: "g p", description: t`Graph`, run: () => onSearch({ tab: "graph" }) },
+    { keys: "g c", description: t`Cost`, run: () => onSearch({ tab: "cost" }) },
     { keys: "g k", description: t`Tokens`, run: () => onSearch({ tab: "tokens" }) },
     { keys: "g s", description: t`Sources`, run: () => onSearch({ tab: "sources" }) },
     { keys: "g r", description: t`Report`, run: () => onSearch({ tab: "report" }) },
@@ -137,7 +147,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   ]);
 
   const rail = (
-    <PlanRail log={log} marks={marks} active={active} selected={selected} loadRange={loadRange} onPick={selectStep} />
+    <PlanRail
+      runId={run.id}
+      log={log}
+      marks={marks}
+      active={active}
+      selected={selected}
+      loadRange={loadRange}
+      onPick={selectStep}
+    />
   );
   const digDeeper = <DigDeeper run={run} onRunCreated={onRunCreated} />;
   const withReport = (renderReport: (report: Report) => ReactNode, fallback: ReactNode = null) => (
@@ -149,7 +167,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const scroller = narrow ? page : column;
 
   return (
-    <div className="run-page">
+    <div className={tab === "report" ? "run-page run-reading" : "run-page"}>
       <div className="run-scroll" ref={setPage}>
         <RunHeader
           run={run}
@@ -160,7 +178,12 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               <ChildRunList run={run} />
             </>
           }
-          controls={<RunControls run={run} hasReport={Boolean(reportResult.data)} />}
+          controls={
+            <RunControls
+              run={run}
+              exports={shownVersion !== null && <ExportMenu runId={run.id} version={shownVersion} primary={!active} />}
+            />
+          }
         />
         <MinimapPanel
           run={run}
@@ -190,13 +213,15 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
             <div className="run-panel" {...tabPanelProps("run-", tab)} ref={setColumn}>
               {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
               <ProblemNote error={stepsError} onRetry={retry} />
-              <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />
+              {tab !== "graph" && <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />}
               {tab === "timeline" && (
                 <Timeline
                   runId={run.id}
                   log={log}
                   marks={marks}
                   markFilter={search.only ?? ""}
+                  search={search.q ?? ""}
+                  node={search.node ?? ""}
                   active={active}
                   selected={selected}
                   scroller={scroller}
@@ -204,27 +229,55 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                   loadRange={loadRange}
                   onSelect={(seq) => onSearch({ step: seq })}
                   onVisibleRange={setVisibleRange}
-                  onShowAll={() => onSearch({ only: undefined })}
+                  onSearch={(text) => onSearch({ q: text || undefined })}
+                  onShowAll={() => onSearch({ only: undefined, node: undefined })}
                 />
               )}
               {tab === "state" && stateView && (
                 <GraphStateView run={run} view={stateView} last={log.last} active={active} onPick={selectStep} />
               )}
+              {tab === "graph" && (
+                <Loaded query={graphs} label={t`the graphs`}>
+                  {(loaded) => (
+                    <GraphView
+                      run={run}
+                      graph={loaded.find(({ name }) => name === run.graph) ?? null}
+                      active={active}
+                      node={search.node ?? ""}
+                      onNode={(node) => onSearch({ node, only: undefined, q: undefined, tab: "timeline" })}
+                    />
+                  )}
+                </Loaded>
+              )}
+              {tab === "cost" && <CostView run={run} active={active} />}
               {tab === "tokens" && <TokensView run={run} active={active} onPick={selectStep} />}
               {tab === "sources" && (
                 <SourcesView
+                  runId={run.id}
+                  active={active}
                   isReportWritten={isReportWritten}
                   report={reportResult}
-                  log={log}
                   marks={marks}
                   pinned={pinned}
-                  loadRange={loadRange}
                   onPick={selectStep}
                   onPin={togglePin}
                 />
               )}
               {tab === "report" &&
-                withReport((it) => <ReportView report={it} pinned={pinned} onPin={togglePin} remedy={digDeeper} />)}
+                withReport((it) => (
+                  <ReportTab
+                    run={run}
+                    latest={it}
+                    version={search.version}
+                    part={search.part}
+                    pinned={pinned}
+                    onPin={togglePin}
+                    remedy={digDeeper}
+                    onShow={onSearch}
+                    buildFollowUp={(question, kind) => buildPartFollowUp(run, question, kind)}
+                    onRunCreated={onRunCreated}
+                  />
+                ))}
             </div>
           </main>
           {!narrow && (

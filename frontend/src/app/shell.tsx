@@ -68,6 +68,7 @@ function usePalette(isEnabled: boolean): { open(): void; element: ReactNode } {
         onScreen={(to) => navigate({ to })}
         onRun={(runId) => navigate({ to: "/runs/$runId", params: { runId }, search: {} })}
         onAsk={(question) => navigate({ to: "/", search: { ask: question } })}
+        onPreset={(preset) => navigate({ to: "/", search: { preset } })}
       />
     </div>
   );

@@ -33,7 +33,7 @@ export function describeError(error: unknown, componentStack: string | undefined
   const stack = error instanceof Error ? (error.stack ?? String(error)) : String(error);
   return [
     // Not translated: the developers read the report.
-    `Offing web UI at ${location.pathname}, ${new Date().toISOString()}`,
+    `Offing web UI at ${location.pathname.replace(/^\/shared\/.*/, "/shared/[token]")}, ${new Date().toISOString()}`,
     navigator.userAgent,
     firstLines(stack),
     firstLines(componentStack?.trim() ?? ""),

@@ -1,7 +1,12 @@
-/** The scripts of the build: cascade layers and the size of each route. */
+/** The scripts of the build: cascade layers, the size of each route and compressed files. */
 
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { measure } from "../../scripts/check-size.mjs";
+import { compressFolder } from "../../scripts/compress.mjs";
 import { findLayer } from "../../scripts/css-layers.mjs";
 
 test.each([
@@ -58,4 +63,15 @@ test("a route, a later chunk and an unknown module that break the budget are rep
   expect(problems).toContain("The first load of /library is 130.1 kB. The maximum is 130.0 kB.");
   expect(problems).toContain("The chunk src/features/library/library-page.tsx is 80.1 kB. The maximum is 80.0 kB.");
   expect(problems.some((text) => text.startsWith("src/app/other.tsx is loaded later."))).toBe(true);
+});
+
+test("texts of a build are stored compressed beside the files, and small files and fonts are not", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "build-"));
+  const text = "export const answer = 42;\n".repeat(100);
+  for (const name of ["page.js", "small.js", "font.woff2"]) writeFileSync(join(folder, name), text);
+  writeFileSync(join(folder, "small.js"), "export {};");
+  await compressFolder(folder);
+  expect(readdirSync(folder).sort()).toEqual(["font.woff2", "page.js", "page.js.br", "page.js.gz", "small.js"]);
+  expect(brotliDecompressSync(readFileSync(join(folder, "page.js.br"))).toString()).toBe(text);
+  expect(gunzipSync(readFileSync(join(folder, "page.js.gz"))).toString()).toBe(text);
 });

@@ -70,6 +70,14 @@ export function aGraph(part: Partial<Graph> = {}): Graph {
     optional_roles: [],
     interactions: ["clarify", "plan_review"],
     diagram: "",
+    nodes: ["__start__", "planner", "executor", "__end__"],
+    edges: [
+      { source: "__start__", target: "planner", is_conditional: false },
+      { source: "planner", target: "executor", is_conditional: true },
+      { source: "executor", target: "planner", is_conditional: true },
+      { source: "executor", target: "__end__", is_conditional: false },
+    ],
+    has_editable_plan: true,
     state_view: "memory",
     ...part,
   };
@@ -109,6 +117,7 @@ export function aSentence(part: Partial<Sentence> = {}): Sentence {
     rule_verdict: "supported",
     judgment: null,
     reasons: [],
+    edited: false,
     layout: "statement",
     ...part,
   };
@@ -173,6 +182,10 @@ export function aReport(part: Partial<Report> = {}): Report {
     judged_by: "",
     conflicts: [],
     conflict_search: "",
+    edited_by: null,
+    note: "",
+    base_version: null,
+    latest_version: 1,
     created_at: AT,
     ...part,
   };

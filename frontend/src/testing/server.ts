@@ -30,6 +30,8 @@ export function problem(status: number, title: string, more: Record<string, stri
 export const server = setupServer(
   http.get(at("/session"), () => HttpResponse.json({ tenant: "local", csrf_token: "token-of-this-session" })),
   http.get(at("/health/ready"), () => HttpResponse.json({ status: "ok", parts: { postgres: "ok", redis: "ok" } })),
+  http.get(at("/notifications"), () => HttpResponse.json({ items: [], next: null, unread_count: 0 })),
+  http.get(at("/webhooks"), () => HttpResponse.json([])),
   http.get(at("/tenant"), () => HttpResponse.json(aTenant())),
   http.get(at("/providers"), () => HttpResponse.json([])),
   http.get(at("/provider-kinds"), () => HttpResponse.json(PROVIDER_KINDS)),
@@ -65,11 +67,19 @@ export const server = setupServer(
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>
     HttpResponse.json({ ...aStep(Number(params.seq)), payload: {} }),
   ),
+  http.get(at("/runs/:id/plan"), () =>
+    HttpResponse.json({ supports_changes: true, version: 0, items: [], change: null }),
+  ),
+  http.get(at("/runs/:id/step-matches"), () => HttpResponse.json({ items: [], total: 0, next: null })),
+  http.get(at("/runs/:id/nodes"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/runs/:id/usage"), () => HttpResponse.json({ roles: [], points: [] })),
+  http.get(at("/runs/:id/sources"), () => HttpResponse.json({ items: [], total: 0, is_complete: true })),
   http.get(at("/runs/:id/drafts"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/tree"), () => HttpResponse.json({ parent_id: null, children: [] })),
   http.get(at("/runs/:id/input-requests"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/files"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport())),
+  http.get(at("/runs/:id/report/versions"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id/ratings"), () => HttpResponse.json([])),
   http.get(at("/threads/:id"), ({ params }) =>
     HttpResponse.json({ id: params.id, title: "", created_at: "2026-03-01T10:00:00Z", runs: [] }),

@@ -44,5 +44,6 @@ graph = Graph(
     fallback_report=build_fallback_report,
     handles_follow_ups=True,
     interactions=(Interaction.CLARIFY, Interaction.PLAN_REVIEW),
+    has_editable_plan=True,
     state_view=StateView.MEMORY,
 )

@@ -26,6 +26,7 @@ from offing_graphs.shared.depth import find_phase, is_deep, is_saturated, may_st
 from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.follow_up import submit_findings
 from offing_graphs.shared.memory import append_record
+from offing_graphs.shared.outline import draft_continued, list_open_musts, note_plan_change
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
@@ -53,6 +54,7 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
             return {"stop": stop_reason_from_failure(clarification), **seen}
         seen["clarification"] = clarification
     inputs = await load_inputs(ctx, cast("State", {**state, **seen}), last_message_seq=last_message_seq)
+    await note_plan_change(ctx, state["seen_message_seq"], last_message_seq, 0)
     task_input = AnalystInput(**dict(inputs.task), tools=inputs.cards)
     reply = await call_fitted(ctx, roles.ANALYST, task_input)
     if isinstance(reply, EngineFailure):
@@ -185,6 +187,7 @@ async def verify_question(
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     has_new_message = last_message_seq > state["seen_message_seq"]
+    await note_plan_change(ctx, state["seen_message_seq"], last_message_seq, turn)
     stop = "" if has_new_message else await _decide_stop(ctx, inputs, reply.output, turn)
     return {"verdict": reply.seq, "seen_message_seq": last_message_seq, "stop": stop}
 
@@ -209,9 +212,14 @@ def _draft_needless_verdict(turn: int) -> StepDraft:
 async def _decide_stop(ctx: RunContext, inputs: NodeInputs, verdict: Verdict, turn: int) -> StopReason | Literal[""]:
     """Return why the run ends after a turn. Empty means that it continues.
 
-    A verifier's stop that comes too early for a deep run is recorded and not followed.
+    A verifier's stop that comes too early for a deep run, or while a part that must be answered is open, is recorded
+    and not followed.
     """
     parts = inputs.analysis.sub_questions
+    open_musts = list_open_musts(inputs.task, verdict.coverage, inputs.memory)
+    if verdict.stop and open_musts and turn < ctx.run.budget.max_turns:
+        await ctx.append_steps(draft_continued(open_musts, turn))
+        return ""
     if verdict.stop and may_stop(ctx.run, turn, len(parts), verdict.coverage):
         return _stop_reason_from_verdict(verdict)
     if is_deep(ctx.run):

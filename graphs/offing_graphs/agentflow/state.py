@@ -19,6 +19,7 @@ from offing_graphs.shared.memory import (
     has_findings,
     load_records,
 )
+from offing_graphs.shared.outline import apply_outline, drop_removed
 from offing_graphs.shared.schemas import Analysis, MemoryRecord, Plan, RetrievedPassage, TaskContext, ToolCard
 from offing_graphs.shared.state import TurnState, find_output, output_from_step
 from offing_graphs.shared.task import build_tool_cards, load_task
@@ -46,7 +47,10 @@ class NodeInputs:
     task: TaskContext
     cards: tuple[ToolCard, ...]
     analysis: Analysis
-    """The recorded analysis, or one made without a model if the analyst gave none."""
+    """The recorded analysis, or one made without a model if the analyst gave none.
+
+    Its parts are those that a person has set, if anybody has.
+    """
     memory: tuple[MemoryRecord, ...]
     evidence: tuple[RetrievedPassage, ...]
     left_out_passages: int
@@ -89,14 +93,17 @@ async def load_inputs(
     memory = await load_records(ctx, before_turn, MemoryRecord) if has_turns else ()
     evidence = await ctx.get_evidence(MAX_EVIDENCE) if has_turns else ()
     analysis = await find_output(ctx, state["analysis"], Analysis)
+    verdict = await find_output(ctx, state["verdict"], Verdict)
+    if verdict and task.outline:
+        verdict = verdict.model_copy(update={"coverage": drop_removed(verdict.coverage, task.outline)})
     return NodeInputs(
         task=task,
         cards=cards,
-        analysis=analysis or analyze_question(AnalystInput(**dict(task), tools=cards)),
+        analysis=apply_outline(analysis or analyze_question(AnalystInput(**dict(task), tools=cards)), task.outline),
         memory=memory,
         evidence=passages_from_evidence(evidence),
         left_out_passages=count_earlier_passages(evidence),
-        verdict=await find_output(ctx, state["verdict"], Verdict),
+        verdict=verdict,
     )
 
 

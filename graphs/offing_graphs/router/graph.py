@@ -63,5 +63,6 @@ graph = Graph(
     turn_counter="turn",
     fallback_report=build_fallback_report,
     handles_follow_ups=True,
+    has_editable_plan=True,
     state_view=StateView.MEMORY,
 )

@@ -23,6 +23,11 @@ MAX_SHORT_DESCRIPTION_CHARS = 160
 MAX_OMITTED_IDS = 24
 """Maximum number of passages that are named among those that are not shown."""
 SHORT_TOOLS_NOTICE = "The descriptions of the tools are shortened, for lack of room."
+OUTLINE_RULE = (
+    "A person has set the parts of the question during the run. Work on them in this order, and on no others. Do not "
+    "stop while a part that must be answered is open:"
+)
+MUST_ANSWER = " (must be answered)"
 NAMED_SCHEMAS = frozenset({"properties", "$defs"})
 """Keywords of a JSON schema whose keys are names, not keywords."""
 
@@ -50,7 +55,19 @@ def render_task(inputs: TaskContext) -> tuple[str, ...]:
         f"The question:\n{inputs.question}",
         *((inputs.clarification,) if inputs.clarification else ()),
         *_take_latest(messages, MAX_USER_MESSAGES, max_tokens, "earlier messages"),
+        *_render_outline(inputs),
     )
+
+
+def _render_outline(inputs: TaskContext) -> tuple[str, ...]:
+    """Render the parts of the question that a person has set. Nothing is rendered if nobody has."""
+    if not inputs.outline:
+        return ()
+    lines = [
+        f"{number}. {part.text}{MUST_ANSWER if part.must_answer else ''}"
+        for number, part in enumerate(inputs.outline, 1)
+    ]
+    return ("\n".join((OUTLINE_RULE, *lines)),)
 
 
 def _take_latest(texts: Sequence[str], max_count: int, max_tokens: int | None, name: str) -> tuple[str, ...]:

@@ -141,6 +141,14 @@ class MemoryRecord(FrozenModel):
     """How the child run ended whose result this is. `None` means that it is the result of a tool."""
 
 
+class OutlinePart(FrozenModel):
+    """A part of the question as a person has set it during the run."""
+
+    text: str
+    must_answer: bool = False
+    """Whether the run is to continue while this part is open."""
+
+
 class TaskContext(RoleInput):
     """The task as every role receives it."""
 
@@ -148,6 +156,8 @@ class TaskContext(RoleInput):
     earlier: tuple[PriorExchange, ...] = ()
     user_messages: tuple[str, ...] = ()
     """Messages that the user sent during the run, oldest first."""
+    outline: tuple[OutlinePart, ...] = Field(default=(), exclude_if=is_empty)
+    """The parts of the question as a person has set them during the run, in order. Empty means that nobody has."""
     report_style: ReportStyle | None = Field(default=None, exclude_if=is_none)
     """What the user asks of the form of the report, for roles that write one. `None` means nothing."""
     clarification: str = Field(default="", exclude_if=is_empty)

@@ -6,7 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from offing.sdk import RunContext, RunInfo, Step, ToolSpec
+from offing.sdk import RunContext, RunInfo, Step, ToolSpec, find_plan_change, is_plan_change
+from offing_graphs.shared.outline import parts_from_change
 from offing_graphs.shared.schemas import PriorExchange, TaskContext, ToolCard
 
 MAX_USER_MESSAGES = 20
@@ -22,9 +23,12 @@ def task_from_run(run: RunInfo, user_messages: Iterable[str] = ()) -> TaskContex
 
 
 async def load_task(ctx: RunContext, last_message_seq: int) -> TaskContext:
-    """Load the task with the user messages up to step `last_message_seq`."""
+    """Load the task with the user messages up to step `last_message_seq`, and the plan if one of them changed it."""
     messages = [m for m in await ctx.get_user_messages(0) if m.seq <= last_message_seq]
-    return task_from_run(ctx.run, map(get_message_text, messages[-MAX_USER_MESSAGES:]))
+    texts = [get_message_text(m) for m in messages if not is_plan_change(m)]
+    task = task_from_run(ctx.run, texts[-MAX_USER_MESSAGES:])
+    outline = parts_from_change(find_plan_change(messages))
+    return task.model_copy(update={"outline": outline}) if outline else task
 
 
 async def find_last_message_seq(ctx: RunContext, after_seq: int) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api.routes.platform import render_diagram
+from offing.api.routes.platform import draw_graph
 from offing.sdk import Graph
 
 
@@ -11,4 +11,4 @@ def broken() -> Any:
 
 
 def test_a_graph_that_cannot_be_built_has_no_diagram() -> None:
-    assert render_diagram(Graph("broken", "Broken", "", "1", broken, lambda _: {}, ())) == ""
+    assert draw_graph(Graph("broken", "Broken", "", "1", broken, lambda _: {}, ())).diagram == ""

@@ -7,6 +7,7 @@ from offing.library.word_query import (
     cut_excerpt,
     find_best_text,
     list_indexed_terms,
+    locate_terms,
     parse_word_query,
 )
 
@@ -71,3 +72,17 @@ def test_an_excerpt_is_short_and_has_the_word() -> None:
 
 def test_a_short_text_is_its_own_excerpt() -> None:
     assert cut_excerpt(parse_word_query("salt"), "Why is\nthe sea salt?") == "Why is the sea salt?"
+
+
+@pytest.mark.parametrize(
+    ("query", "line", "marked"),
+    [
+        ("connect", "The connection of connecting pools", ["connection", "connecting"]),
+        ("salt sea", "Why is the sea salt? A salty sea.", ["sea", "salt", "sea"]),
+        ("河流", "关于河流与海洋", ["河流"]),
+        ("FastAPI 河", "使用FastAPI的河流与河", ["FastAPI", "河流", "河"]),
+        ("river", "no such word", []),
+    ],
+)
+def test_the_words_of_a_query_are_located_in_any_form(query: str, line: str, marked: list[str]) -> None:
+    assert [line[start:end] for start, end in locate_terms(parse_word_query(query), line)] == marked

@@ -10,7 +10,6 @@ from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import SOURCE_NOT_FOUND, UPLOAD_RESPONSES, describe_problems
 from offing.api.schemas import (
-    CollectionOut,
     ErasureOut,
     LibraryStatusOut,
     PassageOut,
@@ -90,13 +89,6 @@ async def upload_documents(caller: CurrentCaller, deps: Deps, request: Request) 
             return UploadResultOut(
                 files=await ingest_files(deps.database, deps.document_readers, caller.tenant_id, sent)
             )
-
-
-@router.get("/collections")
-async def list_collections(caller: CurrentCaller, deps: Deps) -> list[CollectionOut]:
-    """List collections with the number of their sources."""
-    collections = await library.list_collections(deps.database, caller.tenant_id)
-    return [CollectionOut(name=name, count=count) for name, count in collections]
 
 
 @router.get("/status")

@@ -1,6 +1,7 @@
 """Routes for the installation: graphs, engines, tenant settings, health and metrics."""
 
 import asyncio
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
@@ -11,7 +12,7 @@ from offing.api import serializers
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import AppDependencies, Deps
 from offing.api.routes.responses import BODY_TOO_LARGE
-from offing.api.schemas import EngineOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
+from offing.api.schemas import EngineOut, GraphEdgeOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import Unavailable
 from offing.models import engine_discovery
@@ -31,20 +32,8 @@ health_router = APIRouter(prefix="/health", tags=["health"])
 @router.get("/graphs", tags=["platform"])
 async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
     """List the graphs that runs can name."""
-    return [
-        GraphOut(
-            name=graph.name,
-            title=graph.title,
-            description=graph.description,
-            version=graph.version,
-            roles=[role.name for role in graph.roles],
-            optional_roles=[role.name for role in graph.optional_roles],
-            interactions=list(graph.interactions),
-            diagram=await asyncio.to_thread(render_diagram, graph),
-            state_view=graph.state_view,
-        )
-        for graph in sorted(deps.graphs.values(), key=lambda g: g.name)
-    ]
+    graphs = sorted(deps.graphs.values(), key=lambda g: g.name)
+    return [_serialize_graph(graph, await asyncio.to_thread(draw_graph, graph)) for graph in graphs]
 
 
 @router.get("/engines", tags=["platform"])
@@ -146,15 +135,48 @@ def _status_word(available: bool) -> str:
     return "ok" if available else "no answer"
 
 
+@dataclass(frozen=True, slots=True)
+class GraphDrawing:
+    """A graph as text and as data. All fields are empty if the graph cannot be built."""
+
+    diagram: str = ""
+    """Mermaid text."""
+    nodes: tuple[str, ...] = ()
+    edges: tuple[tuple[str, str, bool], ...] = ()
+    """Source, target, and whether the edge is conditional."""
+
+
 @lru_cache(maxsize=64)
-def render_diagram(graph: Graph) -> str:
-    """Return Mermaid text drawn from the compiled graph, or an empty text if the graph cannot be built.
+def draw_graph(graph: Graph) -> GraphDrawing:
+    """Draw the compiled graph.
 
     The first call is slow because it imports langgraph. A graph that cannot be built fails its runs with the error.
     """
     try:
-        return graph.build().compile().get_graph().draw_mermaid()
+        drawn = graph.build().compile().get_graph()
+        edges = tuple((edge.source, edge.target, bool(edge.conditional)) for edge in drawn.edges)
+        return GraphDrawing(drawn.draw_mermaid(), tuple(drawn.nodes), edges)
     # a graph author's code may raise any exception, and the other graphs must still be listed
     except Exception as error:
         log.warning("a graph cannot be drawn", graph=graph.name, reason=f"{type(error).__name__}: {error}")
-        return ""
+        return GraphDrawing()
+
+
+def _serialize_graph(graph: Graph, drawing: GraphDrawing) -> GraphOut:
+    return GraphOut(
+        name=graph.name,
+        title=graph.title,
+        description=graph.description,
+        version=graph.version,
+        roles=[role.name for role in graph.roles],
+        optional_roles=[role.name for role in graph.optional_roles],
+        interactions=list(graph.interactions),
+        diagram=drawing.diagram,
+        nodes=list(drawing.nodes),
+        edges=[
+            GraphEdgeOut(source=source, target=target, is_conditional=is_conditional)
+            for source, target, is_conditional in drawing.edges
+        ],
+        has_editable_plan=graph.has_editable_plan,
+        state_view=graph.state_view,
+    )

@@ -18,27 +18,19 @@ router = APIRouter(prefix="/runs/{run_id}", tags=["reports"], route_class=Strict
 
 REPORT_NOT_FOUND = describe_problems(_404="There is no such run, or it has no report yet.")
 
-TEXT_FORMATS: tuple[report_export.Format, ...] = ("bib", "ris")
 BINARY_FORMATS: tuple[report_export.Format, ...] = ("docx", "pdf")
 
-REPORT_FILE_RESPONSES: Responses = {
-    200: {
-        "description": "The report with its evidence as a file.",
-        "content": {
-            "text/markdown": {"schema": {"type": "string"}},
-            "text/html": {"schema": {"type": "string"}},
-            "application/json": {"schema": {"type": "object"}},
-            **{
-                report_export.MEDIA_TYPES[form].partition(";")[0]: {"schema": {"type": "string"}}
-                for form in TEXT_FORMATS
-            },
-            **{
-                report_export.MEDIA_TYPES[form]: {"schema": {"type": "string", "format": "binary"}}
-                for form in BINARY_FORMATS
-            },
-        },
-    }
-}
+
+def describe_files(*formats: report_export.Format) -> Responses:
+    """Return the description of a response that is a report as a file in one of these formats."""
+    content = {report_export.MEDIA_TYPES[form].partition(";")[0]: {"schema": _describe_file(form)} for form in formats}
+    return {200: {"description": "The report with its evidence as a file.", "content": content}}
+
+
+def _describe_file(form: report_export.Format) -> dict[str, str]:
+    if form in BINARY_FORMATS:
+        return {"type": "string", "format": "binary"}
+    return {"type": "object" if form == "json" else "string"}
 
 
 @router.get("/report", responses=REPORT_NOT_FOUND)
@@ -54,7 +46,11 @@ async def get_report(
     )
 
 
-@router.get("/export", response_class=Response, responses=REPORT_NOT_FOUND | REPORT_FILE_RESPONSES)
+@router.get(
+    "/export",
+    response_class=Response,
+    responses=REPORT_NOT_FOUND | describe_files("md", "html", "json", "bib", "ris", "docx", "pdf"),
+)
 async def export_report(
     caller: CurrentCaller,
     deps: Deps,
@@ -72,11 +68,11 @@ async def export_report(
     return Response(
         exported.body,
         media_type=exported.media_type,
-        headers={"Content-Disposition": _describe_attachment(exported)},
+        headers={"Content-Disposition": describe_attachment(exported)},
     )
 
 
-def _describe_attachment(exported: report_export.ReportFile) -> str:
+def describe_attachment(exported: report_export.ReportFile) -> str:
     """Return the header that names the file, by its title for clients that read names in all scripts."""
     titled = quote(exported.titled_filename, safe="")
     return f"attachment; filename=\"{exported.filename}\"; filename*=UTF-8''{titled}"
@@ -93,7 +89,7 @@ async def list_ratings(caller: CurrentCaller, deps: Deps, run_id: UUID) -> list[
 
 @router.post("/ratings", status_code=201, responses=REPORT_NOT_FOUND | BODY_TOO_LARGE)
 async def rate_report(caller: CurrentCaller, deps: Deps, run_id: UUID, rating: RatingIn) -> RatingOut:
-    """Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one."""
+    """Rate or correct a version of the report or one of its sentences. A new rating supersedes your previous one."""
     stored = await ratings.rate_report(
         deps.database,
         caller.tenant_id,
@@ -102,5 +98,6 @@ async def rate_report(caller: CurrentCaller, deps: Deps, run_id: UUID, rating: R
         sentence_id=rating.sentence_id,
         value=rating.value,
         correction=rating.correction,
+        version=rating.version,
     )
     return serializers.serialize_rating(stored)

@@ -90,7 +90,7 @@ async def create_run(
     )
     response.status_code = 201 if submitted.is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{submitted.run.id}"
-    return serializers.serialize_run(submitted.run)
+    return await _load_summary(deps, caller, submitted.run.id)
 
 
 @router.get("")
@@ -112,6 +112,7 @@ async def list_runs(
     archived: Annotated[Literal["no", "only", "any"], Query(description="Whether to list archived runs.")] = "no",
     created_from: Annotated[CreationTime | None, Query(description="Earliest time of creation, inclusive.")] = None,
     created_before: Annotated[CreationTime | None, Query(description="End of the time of creation, exclusive.")] = None,
+    cites: Annotated[UUID | None, Query(description="Only runs with a report that cites this source.")] = None,
     q: Annotated[
         str | None,
         Query(
@@ -143,6 +144,7 @@ async def list_runs(
         archived={"no": False, "only": True, "any": None}[archived],
         created_from=created_from,
         created_before=created_before,
+        cites=cites,
     )
     words = q if q and q.strip() else None  # space after the last word means that it is complete
     listed = await run_lists.list_runs(
@@ -213,9 +215,8 @@ async def cancel_run(caller: CurrentCaller, deps: Deps, run_id: UUID, body: Canc
     `discard` ends it at once without a report; `finish` ends it with a report from the evidence so far.
     """
     mode = (body or CancelIn()).mode
-    return serializers.serialize_run(
-        await runs.cancel_run(deps.database, deps.notifier, caller.tenant_id, run_id, mode)
-    )
+    await runs.cancel_run(deps.database, deps.notifier, caller.tenant_id, run_id, mode)
+    return await _load_summary(deps, caller, run_id)
 
 
 @router.post(
@@ -244,19 +245,21 @@ async def fork_run(
     )
     response.status_code = 201 if forked.is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{forked.run.id}"
-    return serializers.serialize_run(forked.run)
+    return await _load_summary(deps, caller, forked.run.id)
 
 
 @router.post("/{run_id}/pause", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
 async def pause_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunOut:
     """Pause a run at its next step boundary."""
-    return serializers.serialize_run(await runs.pause_run(deps.database, deps.notifier, caller.tenant_id, run_id))
+    await runs.pause_run(deps.database, deps.notifier, caller.tenant_id, run_id)
+    return await _load_summary(deps, caller, run_id)
 
 
 @router.post("/{run_id}/resume", responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT)
 async def resume_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunOut:
     """Resume a paused run."""
-    return serializers.serialize_run(await runs.resume_run(deps.database, deps.notifier, caller.tenant_id, run_id))
+    await runs.resume_run(deps.database, deps.notifier, caller.tenant_id, run_id)
+    return await _load_summary(deps, caller, run_id)
 
 
 @router.post("/{run_id}/messages", status_code=201, responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT | BODY_TOO_LARGE)
@@ -264,6 +267,13 @@ async def send_user_message(caller: CurrentCaller, deps: Deps, run_id: UUID, mes
     """Send a user message to a running run. Its planner reads the message in the next turn."""
     return serializers.serialize_step(
         run_id, await runs.send_user_message(deps.database, deps.notifier, caller.tenant_id, run_id, message.text)
+    )
+
+
+async def _load_summary(deps: AppDependencies, caller: Caller, run_id: UUID) -> RunOut:
+    """Return the run with its title, tags, pin and archive."""
+    return serializers.serialize_run_summary(
+        await run_summaries.get_run_summary(deps.database, caller.tenant_id, run_id)
     )
 
 

@@ -25,7 +25,7 @@ login_router = APIRouter(tags=["session"])
 async def get_session(caller: CurrentCaller, deps: Deps) -> SessionOut:
     """Get the tenant of the session and the token that writes of the web UI must carry."""
     tenant = await tenants.get_tenant(deps.database, caller.tenant_id)
-    return SessionOut(tenant=tenant.name, csrf_token=caller.csrf_token)
+    return SessionOut(tenant=tenant.name, csrf_token=caller.csrf_token, is_operator=caller.is_operator)
 
 
 @router.delete("", status_code=204)

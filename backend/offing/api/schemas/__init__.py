@@ -214,11 +214,19 @@ class TokenDetailsOut(ApiModel):
     )
 
 
+class MarkOut(ApiModel):
+    """A part of a text that is marked."""
+
+    start: int = Field(description="First code point.")
+    end: int = Field(description="Code point after the last one.")
+
+
 class RunMatchOut(ApiModel):
     """Where a run matches a search best: the text with the most of the searched words."""
 
     location: MatchLocation
     excerpt: str = Field(description="The text around the first match, as one line.")
+    marks: list[MarkOut] = Field(default=[], description="The searched words in the excerpt, in order.")
 
 
 class RunOut(ApiModel):
@@ -481,6 +489,7 @@ class SentenceOut(ApiModel):
     rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
     judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
     reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
+    edited: bool = Field(description="Whether a person wrote the sentence, or changed its text or citations.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
     )
@@ -580,6 +589,10 @@ class ReportOut(ApiModel):
     conflict_search: str = Field(
         description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
+    edited_by: str | None = Field(description="The person who saved this version. null: the run wrote it.")
+    note: str = Field(description="What the person noted about it. Empty: nothing.")
+    base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
+    latest_version: int = Field(description="The newest version of the report.")
     created_at: datetime
 
 
@@ -610,11 +623,6 @@ class SourceOut(ApiModel):
 class SourcePage(Page):
     items: list[SourceOut]
     total: int
-
-
-class CollectionOut(ApiModel):
-    name: str = Field(description="Empty: single files.")
-    count: int
 
 
 class UploadedFileOut(ApiModel):
@@ -694,6 +702,12 @@ class McpServerOut(ApiModel):
     tools: list[str] = Field(description="Names of its tools in tool calls.")
 
 
+class GraphEdgeOut(ApiModel):
+    source: str
+    target: str
+    is_conditional: bool = Field(description="Whether the graph decides in each run if it takes this edge.")
+
+
 class GraphOut(ApiModel):
     name: str
     title: str
@@ -707,6 +721,11 @@ class GraphOut(ApiModel):
         default=[], description="When its runs can ask a person before they research."
     )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
+    nodes: list[str] = Field(
+        description="Nodes of the graph, `__start__` first. Empty: the graph cannot be built without a run."
+    )
+    edges: list[GraphEdgeOut]
+    has_editable_plan: bool = Field(description="Whether its runs read changes of their plan.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."
     )
@@ -720,6 +739,9 @@ class RatingIn(ApiModel):
     )
     value: float | None = Field(default=None, ge=-1, le=1, description="-1 wrong, 0 neutral, 1 good.")
     correction: str = Field(default="", max_length=4000)
+    version: int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="The rated version of the report. null: the latest."
+    )
 
 
 class RatingOut(ApiModel):
@@ -763,6 +785,10 @@ class TenantIn(ApiModel):
 class SessionOut(ApiModel):
     tenant: str
     csrf_token: str | None = Field(description="Value of the X-CSRF-Token header for writes. null for API keys.")
+    is_operator: bool = Field(
+        default=False,
+        description="Whether it may change the installation. `offing login --operator` opens such a session.",
+    )
 
 
 class ModelDetailsOut(ApiModel):

@@ -1,4 +1,4 @@
-"""API schemas of the run tree: a run with its parent and children."""
+"""API schemas of tags, and of the run tree: a run with its parent and children."""
 
 from datetime import datetime
 from typing import Any
@@ -6,10 +6,16 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas import ApiModel, Page
 from offing.core.run import RunStatus, StopReason
 from offing.services.child_runs import RunTree
 from offing.storage.child_runs import ChildRunRow
+
+
+class TagPage(Page):
+    """Tags that runs have."""
+
+    items: list[str]
 
 
 class ChildRunOut(ApiModel):

@@ -30,7 +30,12 @@ class ArxivProvider:
         return list(_parse_entries(body))
 
 
-ENGINE = SearchEngine("", lambda _: ArxivProvider())
+ENGINE = SearchEngine(
+    "",
+    lambda _: ArxivProvider(),
+    covers="preprints in physics, mathematics, computer science and related fields",
+    cost="free",
+)
 
 
 def _parse_entries(body: bytes) -> Iterator[SearchHit]:

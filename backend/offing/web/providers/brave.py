@@ -25,4 +25,9 @@ class BraveProvider:
         return [build_hit(one["url"], one.get("title"), one.get("description"), one.get("page_age")) for one in results]
 
 
-ENGINE = SearchEngine("BRAVE_API_KEY", BraveProvider)
+ENGINE = SearchEngine(
+    "BRAVE_API_KEY",
+    BraveProvider,
+    covers="the web",
+    cost="see the provider",
+)

@@ -36,7 +36,12 @@ class CrossrefProvider:
         return [_build_work(one) for one in orjson.loads(body)["message"]["items"]]
 
 
-ENGINE = SearchEngine("", lambda _: CrossrefProvider())
+ENGINE = SearchEngine(
+    "",
+    lambda _: CrossrefProvider(),
+    covers="publications with a DOI, in all fields",
+    cost="free",
+)
 
 
 def _build_work(work: Any) -> SearchHit:

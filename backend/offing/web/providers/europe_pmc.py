@@ -40,7 +40,12 @@ class EuropePmcProvider:
         return [_build_article(one) for one in orjson.loads(body)["resultList"]["result"]]
 
 
-ENGINE = SearchEngine("", lambda _: EuropePmcProvider())
+ENGINE = SearchEngine(
+    "",
+    lambda _: EuropePmcProvider(),
+    covers="life sciences: PubMed, preprints and open full texts",
+    cost="free",
+)
 
 
 def _build_article(article: Any) -> SearchHit:

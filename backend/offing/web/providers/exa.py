@@ -28,4 +28,9 @@ class ExaProvider:
         ]
 
 
-ENGINE = SearchEngine("EXA_API_KEY", ExaProvider)
+ENGINE = SearchEngine(
+    "EXA_API_KEY",
+    ExaProvider,
+    covers="the web, searched by meaning",
+    cost="see the provider",
+)

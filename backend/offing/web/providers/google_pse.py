@@ -40,4 +40,10 @@ class GooglePseProvider:
         return [build_hit(one["link"], one.get("title"), one.get("snippet")) for one in results]
 
 
-ENGINE = SearchEngine("GOOGLE_PSE_API_KEY", GooglePseProvider, more_variables=("GOOGLE_PSE_ID",))
+ENGINE = SearchEngine(
+    "GOOGLE_PSE_API_KEY",
+    GooglePseProvider,
+    more_variables=("GOOGLE_PSE_ID",),
+    covers="the sites of a Google Programmable Search Engine",
+    cost="see the provider",
+)

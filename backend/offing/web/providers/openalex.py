@@ -35,7 +35,13 @@ class OpenAlexProvider:
         return [_build_work(one) for one in orjson.loads(body)["results"]]
 
 
-ENGINE = SearchEngine("OPENALEX_API_KEY", OpenAlexProvider, is_optional=True)
+ENGINE = SearchEngine(
+    "OPENALEX_API_KEY",
+    OpenAlexProvider,
+    is_optional=True,
+    covers="publications in all fields",
+    cost="a daily allowance, which is larger with a free key",
+)
 
 
 def _build_work(work: Any) -> SearchHit:

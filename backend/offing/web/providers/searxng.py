@@ -36,4 +36,9 @@ class SearxngProvider:
         ]
 
 
-ENGINE = SearchEngine("SEARXNG_URL", SearxngProvider)
+ENGINE = SearchEngine(
+    "SEARXNG_URL",
+    SearxngProvider,
+    covers="the engines that your SearXNG queries",
+    cost="your own server",
+)

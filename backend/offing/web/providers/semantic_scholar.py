@@ -39,7 +39,13 @@ class SemanticScholarProvider:
         return [] if answer["total"] == 0 else [_build_paper(one) for one in answer["data"]]
 
 
-ENGINE = SearchEngine("SEMANTIC_SCHOLAR_API_KEY", SemanticScholarProvider, is_optional=True)
+ENGINE = SearchEngine(
+    "SEMANTIC_SCHOLAR_API_KEY",
+    SemanticScholarProvider,
+    is_optional=True,
+    covers="publications in all fields",
+    cost="free; without a key, all users share one limit",
+)
 
 
 def _build_paper(paper: Any) -> SearchHit:

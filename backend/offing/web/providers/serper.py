@@ -23,4 +23,9 @@ class SerperProvider:
         return [build_hit(one["link"], one.get("title"), one.get("snippet"), one.get("date")) for one in results]
 
 
-ENGINE = SearchEngine("SERPER_API_KEY", SerperProvider)
+ENGINE = SearchEngine(
+    "SERPER_API_KEY",
+    SerperProvider,
+    covers="results of Google Search",
+    cost="see the provider",
+)

@@ -27,4 +27,9 @@ class TavilyProvider:
         ]
 
 
-ENGINE = SearchEngine("TAVILY_API_KEY", TavilyProvider)
+ENGINE = SearchEngine(
+    "TAVILY_API_KEY",
+    TavilyProvider,
+    covers="the web",
+    cost="see the provider",
+)

@@ -40,4 +40,10 @@ class WikipediaProvider:
         return build_hit(f"{self.base.rstrip('/')}/wiki/{path}", article["title"], article.get("snippet"))
 
 
-ENGINE = SearchEngine("WIKIPEDIA_URL", lambda url: WikipediaProvider(url or ENGLISH_URL), is_optional=True)
+ENGINE = SearchEngine(
+    "WIKIPEDIA_URL",
+    lambda url: WikipediaProvider(url or ENGLISH_URL),
+    is_optional=True,
+    covers="encyclopedia articles",
+    cost="free",
+)

@@ -52,26 +52,25 @@ test("every option of the form reaches the request", async () => {
   const bodies = recordRuns();
   server.use(http.get(at("/mcp-servers"), () => HttpResponse.json([{ name: "tickets", tools: [] }])));
   const { user, router } = await openOptions();
-  await user.click(screen.getByRole("checkbox", { name: "Search the web and read public pages" }));
-  await user.type(screen.getByRole("textbox", { name: "Only these domains" }), "example.org");
-  await user.type(screen.getByRole("textbox", { name: "Never these domains" }), "ads.example.org");
-  await user.click(screen.getByRole("checkbox", { name: "Run Python code in a sandbox" }));
-  await user.click(await screen.findByRole("checkbox", { name: "Use the tools of tickets" }));
-  await user.click(
-    await screen
-      .findByRole("radio", { name: /hiper|AgentFlow/, checked: false })
-      .catch(() => screen.getAllByRole("radio", { name: /AgentFlow/ })[0] as HTMLElement),
-  );
-  await user.type(screen.getByRole("textbox", { name: "Maximum tokens" }), "50000");
-  await user.selectOptions(screen.getByRole("combobox", { name: "Length" }), "long");
-  await user.type(screen.getByRole("combobox", { name: "Language of the report" }), "zh");
-  await user.type(screen.getByRole("textbox", { name: "Outline" }), "Summary");
-  await user.click(screen.getByRole("checkbox", { name: "Ask me what is unclear" }));
-  await user.click(screen.getByRole("checkbox", { name: "Show me the plan first" }));
-  const turns = screen.getByRole("spinbutton", { name: "Maximum number of turns" });
-  await user.clear(turns);
-  await user.type(turns, "2048");
-  await user.click(screen.getByRole("button", { name: "Ask" }));
+  const fill = async (label: string, text: string) => {
+    const field = screen.getByLabelText(label);
+    await user.clear(field);
+    await user.click(field);
+    await user.paste(text);
+  };
+  await user.click(screen.getByLabelText("Search the web and read public pages"));
+  await fill("Only these domains", "example.org");
+  await fill("Never these domains", "ads.example.org");
+  await user.click(screen.getByLabelText("Run Python code in a sandbox"));
+  await user.click(await screen.findByLabelText("Use the tools of tickets"));
+  await fill("Maximum tokens", "50000");
+  await user.selectOptions(screen.getByLabelText("Length"), "long");
+  await fill("Language of the report", "zh");
+  await fill("Outline", "Summary");
+  await user.click(screen.getByLabelText("Ask me what is unclear"));
+  await user.click(screen.getByLabelText("Show me the plan first"));
+  await fill("Maximum number of turns", "2048");
+  await user.click(screen.getByText("Ask", { selector: "button" }));
   await waitFor(() => expect(router.state.location.pathname).toMatch(/^\/runs\//));
   expect(bodies[0]).toMatchObject({
     budget: { depth: "deep", max_turns: 2048, max_tokens: 50000 },
@@ -217,6 +216,19 @@ test("a way to ask is saved, applied, renamed and deleted", async () => {
   await user.click(screen.getByRole("button", { name: "Delete" }));
   await screen.findByRole("option", { name: "None is saved yet" });
   expect(calls.map(([kind]) => kind)).toEqual(["save", "change", "delete"]);
+});
+
+test("the palette applies a saved way to ask", async () => {
+  const settings = { graph: "agentflow", budget: { depth: "deep", max_turns: 40 }, scope: { web: true }, engines: {} };
+  const preset = { id: RUN_ID, name: "News", settings, created_at: "", updated_at: "" };
+  server.use(http.get(at("/question-presets"), () => HttpResponse.json({ items: [preset] })));
+  const { user, router } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Find" }));
+  await user.click(await screen.findByRole("option", { name: /Ask as in “News”/ }));
+  await waitFor(() => expect(screen.getByRole("radio", { name: "Deep" })).toBeChecked());
+  expect(await screen.findByRole("checkbox", { name: "Search the web and read public pages" })).toBeChecked();
+  await waitFor(() => expect(router.state.location.search).toEqual({}));
+  expect(screen.getByRole("radio", { name: "Deep" })).toBeChecked();
 });
 
 test("each line becomes a run after a confirmation, and a line that fails is kept with its reason", async () => {

@@ -2,22 +2,19 @@ import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useState } from "react";
-import { runStatisticsQuery } from "@/shared/api/asking";
 import { ProblemError } from "@/shared/api/client";
 import { graphsQuery, tenantQuery } from "@/shared/api/installation";
 import type { Run } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { useDraft } from "@/shared/ui/drafts";
 import { lazyView } from "@/shared/ui/lazy-view";
-import { Failure } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { type PickedFolder, readDrop, readField } from "@/shared/upload/read-drop";
-import { UploadList } from "@/shared/upload/upload-list";
+import type { UploadState } from "@/shared/upload/upload";
 import { listCollections, listSingleNames, listSourceIds, useUpload } from "@/shared/upload/use-upload";
 import { DepthField } from "./depth-field";
+import { listDifferences } from "./differences";
 import { DocumentsField } from "./documents-field";
-import { describeExpectation, expect } from "./expectation";
-import { describeLeaving, listDifferences } from "./leaving";
 import {
   buildRunRequest,
   describeAttached,
@@ -32,16 +29,21 @@ import { completeSettings, DEFAULT_SETTINGS, type Settings } from "./settings";
 import { WhoAnswers } from "./who-answers";
 import "./composer.css";
 
-// Both are below the form that is shown first.
+// Parts of the form that are not shown first.
+const ComposerNotes = lazyView(msg`the notes`, async () => (await import("./composer-notes")).ComposerNotes);
+const UploadList = lazyView(msg`the added files`, async () => (await import("@/shared/upload/upload-list")).UploadList);
 const OptionsPanel = lazyView(msg`the options`, async () => (await import("./options-panel")).OptionsPanel);
 const QuestionList = lazyView(msg`the list of questions`, async () => (await import("./question-list")).QuestionList);
 
 interface ComposerProps {
+  /** Id of a saved way to ask that is applied. `null` means none. */
+  preset: string | null;
+  onPresetApplied(): void;
   onRunCreated(run: Run): void;
 }
 
 /** The question with its documents, depth and options. A reload keeps all of it. */
-export function Composer({ onRunCreated }: ComposerProps) {
+export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProps) {
   const client = useQueryClient();
   const [question, setQuestion] = useDraft("question", "");
   const [stored, setSettings] = useDraft("question.settings", DEFAULT_SETTINGS);
@@ -55,7 +57,6 @@ export function Composer({ onRunCreated }: ComposerProps) {
   const upload = useUpload("question.documents");
   const settings = completeSettings(stored);
   const tenant = useQuery(tenantQuery);
-  const statistics = useQuery({ ...runStatisticsQuery, enabled: isInUse });
   const submission = useCreateRun(
     async (draft: QuestionDraft) => {
       const graphs = needsGraphs(draft) ? await client.ensureQueryData(graphsQuery) : [];
@@ -114,6 +115,7 @@ export function Composer({ onRunCreated }: ComposerProps) {
   const handleKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) submit();
   };
+  const isOpen = showsOptions || preset !== null;
   const differences = listDifferences(settings);
   const firstError = isBusyError ? t`Wait until the documents are processed.` : Object.values(errors)[0];
 
@@ -159,18 +161,15 @@ export function Composer({ onRunCreated }: ComposerProps) {
         onWeb={(web) => change({ web })}
         onPick={uploadPicked}
       />
-      <UploadList state={upload.state} onClear={upload.clear} />
-      <DepthField turns={settings.turns} error={shownErrors.turns} onChange={(turns) => change({ turns })}>
-        {statistics.data && describeExpectation(expect(statistics.data.items, settings), settings.turns)}
-      </DepthField>
-      <Failure query={statistics} />
+      {hasUploads(upload.state) && <UploadList state={upload.state} onClear={upload.clear} />}
+      <DepthField turns={settings.turns} error={shownErrors.turns} onChange={(turns) => change({ turns })} />
       <div className="composer-foot">
         <button
           type="button"
           className="btn plain composer-options"
-          aria-expanded={showsOptions}
+          aria-expanded={isOpen}
           aria-controls="question-options"
-          onClick={() => setShowsOptions(!showsOptions)}
+          onClick={() => setShowsOptions(!isOpen)}
         >
           <Trans>Options</Trans>
         </button>
@@ -188,9 +187,19 @@ export function Composer({ onRunCreated }: ComposerProps) {
           </button>
         )}
       </div>
-      {showsOptions && (
+      {isOpen && (
         <div id="question-options" className="options-frame">
-          <OptionsPanel settings={settings} errors={shownErrors} onChange={change} onReplace={setSettings} />
+          <OptionsPanel
+            settings={settings}
+            errors={shownErrors}
+            preset={preset}
+            onChange={change}
+            onReplace={setSettings}
+            onPresetApplied={() => {
+              setShowsOptions(true);
+              onPresetApplied();
+            }}
+          />
         </div>
       )}
       {isList && (
@@ -205,13 +214,20 @@ export function Composer({ onRunCreated }: ComposerProps) {
           }}
         />
       )}
-      <p className="composer-leaving">{describeLeaving(settings, tenant.data)}</p>
+      <div className="composer-notes">
+        <ComposerNotes settings={settings} defaults={tenant.data} isInUse={isInUse} />
+      </div>
       <p id="composer-error" className="composer-error" role="alert">
         {firstError && describeErrors(firstError, Object.keys(errors).length)}
       </p>
       <ProblemNote error={submission.error} />
     </form>
   );
+}
+
+/** Return whether there is something to say about added files. */
+function hasUploads({ total, unsent, error, hasNoReadableFiles }: UploadState): boolean {
+  return total > 0 || unsent > 0 || Boolean(error) || hasNoReadableFiles;
 }
 
 function describeErrors(first: string, count: number): string {

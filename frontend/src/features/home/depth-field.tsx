@@ -1,7 +1,7 @@
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { type ReactNode, useId } from "react";
+import { useId } from "react";
 import { TURN_PRESETS } from "./presets";
 import { MAX_TURNS } from "./request";
 
@@ -10,12 +10,10 @@ interface DepthFieldProps {
   /** What is wrong with the number. Empty means that it is valid. */
   error?: string;
   onChange(turns: number): void;
-  /** What the run is expected to take. */
-  children: ReactNode;
 }
 
 /** The maximum number of turns: one of four depths, or any number. */
-export function DepthField({ turns, error = "", onChange, children }: DepthFieldProps) {
+export function DepthField({ turns, error = "", onChange }: DepthFieldProps) {
   const id = useId();
   const description = TURN_PRESETS.find((one) => one.turns === turns)?.description;
   return (
@@ -60,7 +58,7 @@ export function DepthField({ turns, error = "", onChange, children }: DepthField
         </label>
       </div>
       <p id={`${id}-description`} className="depth-note">
-        {error ? <span className="depth-error">{error}</span> : (description && i18n._(description)) || null} {children}
+        {error ? <span className="depth-error">{error}</span> : (description && i18n._(description)) || null}
       </p>
     </fieldset>
   );

@@ -18,13 +18,17 @@ interface HomePageProps {
   ask: string | null;
   /** Called when the question is in the form. `replaced` is the draft that it replaced, empty if there was none. */
   onAskFilled(replaced: string): void;
+  /** Id of a saved way to ask whose options the form gets. `null` means that it keeps its options. */
+  preset: string | null;
+  onPresetApplied(): void;
   /** Text that the listed questions contain. */
   search: string;
   onSearch(text: string): void;
   onRunCreated(run: Run): void;
 }
 
-export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: HomePageProps) {
+export function HomePage(props: HomePageProps) {
+  const { ask, onAskFilled, preset, onPresetApplied, search, onSearch, onRunCreated } = props;
   // The composer keeps its draft itself. A new key makes it read the question that was stored.
   const [draftKey, setDraftKey] = useState(0);
   const focus = () => document.getElementById("question")?.focus();
@@ -51,7 +55,7 @@ export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: H
       <h1>
         <Trans>What do you want to find out?</Trans>
       </h1>
-      <Composer key={draftKey} onRunCreated={onRunCreated} />
+      <Composer key={draftKey} preset={preset} onPresetApplied={onPresetApplied} onRunCreated={onRunCreated} />
       {firstVisit.isShown && <FirstVisit onQuestion={begin} onBegin={firstVisit.begin} onClose={firstVisit.close} />}
       <LatestRuns search={search} onSearch={onSearch} onExample={fill} />
     </main>

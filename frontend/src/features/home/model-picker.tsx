@@ -2,14 +2,13 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
-import { type Engine, enginesQuery, graphsQuery, tenantQuery } from "@/shared/api/installation";
+import { type Engine, enginesQuery, graphsQuery, listEngineOptions, tenantQuery } from "@/shared/api/installation";
 import { presetsQuery, providersQuery } from "@/shared/api/providers";
 import { Field, Input } from "@/shared/ui/field";
 import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";
 import { filterChoices, findChoice, listModelChoices, type ModelChoice } from "./models";
 import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
-import { listEngineOptions } from "./request";
 import { listRoleEngines } from "./settings";
 
 /** Maximum number of models that are shown. Typing narrows the list. */

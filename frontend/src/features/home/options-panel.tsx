@@ -14,14 +14,17 @@ import type { Settings } from "./settings";
 interface OptionsPanelProps extends OptionsProps {
   /** Replace all settings, as a saved way to ask does. */
   onReplace(settings: Settings): void;
+  /** Id of a saved way to ask that is applied. `null` means none. */
+  preset: string | null;
+  onPresetApplied(): void;
 }
 
 /** Everything that a question can set, in the order in which people think of it. */
-export function OptionsPanel({ settings, errors, onChange, onReplace }: OptionsPanelProps) {
+export function OptionsPanel({ settings, errors, onChange, ...presets }: OptionsPanelProps) {
   const options = { settings, errors, onChange };
   return (
     <div className={styles.panel}>
-      <QuestionPresets settings={settings} onReplace={onReplace} />
+      <QuestionPresets settings={settings} {...presets} />
       <ScopeOptions {...options} />
       <GraphPicker {...options} />
       <ModelPicker {...options} />

@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import {
   changeQuestionPreset,
   createQuestionPreset,
@@ -23,12 +23,15 @@ import { DEFAULT_SETTINGS, type Settings } from "./settings";
 interface QuestionPresetsProps {
   settings: Settings;
   onReplace(settings: Settings): void;
+  /** Id of a preset to apply once, from the address of the page. `null` means none. */
+  preset: string | null;
+  onPresetApplied(): void;
 }
 
 type Naming = { kind: "save" } | { kind: "rename"; preset: QuestionPreset };
 
 /** Saved ways to ask: apply one, or save, rename, update and delete it. */
-export function QuestionPresets({ settings, onReplace }: QuestionPresetsProps) {
+export function QuestionPresets({ settings, onReplace, preset, onPresetApplied }: QuestionPresetsProps) {
   const client = useQueryClient();
   const toast = useToast();
   const presets = useQuery(questionPresetsQuery);
@@ -45,6 +48,18 @@ export function QuestionPresets({ settings, onReplace }: QuestionPresetsProps) {
       fromPreset(preset.settings, await client.ensureQueryData(graphsQuery)),
     onSuccess: (next, { name }) => replace(next, t`The options are now those of “${name}”.`),
   });
+  const requested = preset === null ? undefined : presets.data?.items.find(({ id }) => id === preset);
+  const isDeleted = preset !== null && presets.data !== undefined && !requested;
+  const latest = useRef({ apply: apply.mutate, onPresetApplied });
+  useEffect(() => {
+    latest.current = { apply: apply.mutate, onPresetApplied };
+  });
+  useEffect(() => {
+    if (isDeleted) latest.current.onPresetApplied();
+    if (!requested) return;
+    setSelectedId(requested.id);
+    latest.current.apply(requested, { onSuccess: () => latest.current.onPresetApplied() });
+  }, [requested, isDeleted]);
   const update = useMutation({
     mutationFn: async (preset: QuestionPreset) => {
       const graphs = await client.ensureQueryData(graphsQuery);

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import type { Graph } from "@/shared/api/installation";
+import { type Graph, listEngineOptions } from "@/shared/api/installation";
 import {
   buildRunRequest,
   describeAttached,
   findField,
-  listEngineOptions,
   type QuestionDraft,
   validateDraft,
   validateEngine,

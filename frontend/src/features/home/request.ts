@@ -2,7 +2,7 @@
 
 import { plural, t } from "@lingui/core/macro";
 import { depthOfTurns } from "@/shared/api/depth";
-import { type Engine, type Graph, parseEngineConfig } from "@/shared/api/installation";
+import { type Graph, parseEngineConfig } from "@/shared/api/installation";
 import { collectionLabel } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
@@ -256,14 +256,4 @@ function documentScope(draft: Settings & AttachedDocuments): { collections: stri
   if (draft.sources.length > MAX_SOURCES) return { collections: [...draft.attachedTo], sources: [] };
   if (draft.sources.length > 0) return { collections: [], sources: [...draft.sources] };
   return { collections: [...draft.collections], sources: [] };
-}
-
-/** List engines and models in the notation of the form: `extractive`, `litellm:provider/model`. */
-export function listEngineOptions(engines: readonly Engine[]): string[] {
-  return engines
-    .filter((engine) => engine.available)
-    .flatMap(({ name, models }) => {
-      const [engine = name] = name.split(":");
-      return models.length === 0 ? [name] : models.map((model) => `${engine}:${model}`);
-    });
 }

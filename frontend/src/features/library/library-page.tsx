@@ -13,12 +13,16 @@ import {
   sourcesQuery,
 } from "@/shared/api/library";
 import { formatCount } from "@/shared/format/numbers";
+import { Button } from "@/shared/ui/button";
 import { useDebounced } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Failure, Loaded, LoadMore } from "@/shared/ui/loaded";
 import { type PickedFolder, readDrop, readField } from "@/shared/upload/read-drop";
 import { UploadList } from "@/shared/upload/upload-list";
 import { useUpload } from "@/shared/upload/use-upload";
+import { MoveDialog } from "./collection-dialogs";
+import { CollectionList, CollectionMenu } from "./collection-list";
+import styles from "./collections.module.css";
 import { EraseDialog } from "./erase-dialog";
 import { HitList } from "./hit-list";
 import { SourceRow } from "./source-row";
@@ -39,6 +43,8 @@ const ALL = "all";
 
 export function LibraryPage({ highlighted, collection, onCollection, search, onSearch }: LibraryPageProps) {
   const [erasing, setErasing] = useState<Source | null>(null);
+  const [selected, setSelected] = useState<readonly Source[]>([]);
+  const [isMoving, setMoving] = useState(false);
   const debouncedSearch = useDebounced(search.trim(), 250);
   const upload = useUpload("library.documents");
   const status = useQuery(libraryStatusQuery);
@@ -48,6 +54,8 @@ export function LibraryPage({ highlighted, collection, onCollection, search, onS
   useHotkeys([
     { keys: "/", description: t`Search the library`, run: () => document.getElementById("library-search")?.focus() },
   ]);
+
+  const current = collection ? collections.data?.find(({ name }) => name === collection) : undefined;
 
   // Single files are added to the selected collection, unless it is a folder on the server.
   const targetCollection = collection === null || isServerFolder(collection) ? "" : collection;
@@ -107,6 +115,15 @@ export function LibraryPage({ highlighted, collection, onCollection, search, onS
       <Failure query={collections} />
       <Failure query={status} />
       {status.data?.embedding && <VectorCoverage status={status.data} embedding={status.data.embedding} />}
+      {current && (
+        <div className={styles.current}>
+          <h2 dir="auto">{collectionLabel(current.name)}</h2>
+          <CollectionMenu collection={current} onRenamed={onCollection} onDeleted={() => onCollection(null)} />
+        </div>
+      )}
+      {collection === null && !debouncedSearch && collections.data && (
+        <CollectionList collections={collections.data} onOpen={onCollection} />
+      )}
       {debouncedSearch.length > 1 && <HitList query={hits} />}
       <Loaded
         query={sources}
@@ -122,6 +139,8 @@ export function LibraryPage({ highlighted, collection, onCollection, search, onS
                   key={source.id}
                   source={source}
                   highlighted={source.id === highlighted}
+                  isSelected={selected.some(({ id }) => id === source.id)}
+                  onSelect={() => setSelected(toggleSource(selected, source))}
                   onErase={() => setErasing(source)}
                 />
               ))}
@@ -129,9 +148,31 @@ export function LibraryPage({ highlighted, collection, onCollection, search, onS
         )}
       </Loaded>
       <LoadMore query={sources} text={t`More documents`} />
+      {selected.length > 0 && (
+        <section className={styles.bar} aria-label={t`Selected documents`}>
+          <b className="num" role="status">
+            <Trans>{selected.length} selected</Trans>
+          </b>
+          <Button small onClick={() => setMoving(true)}>
+            <Trans>Move to a collection…</Trans>
+          </Button>
+          <Button small kind="plain" onClick={() => setSelected([])}>
+            <Trans>Select none</Trans>
+          </Button>
+        </section>
+      )}
+      {isMoving && <MoveDialog sources={selected} onClose={() => setMoving(false)} onMoved={() => setSelected([])} />}
       {erasing && <EraseDialog source={erasing} onClose={() => setErasing(null)} />}
     </main>
   );
+}
+
+/** Number of documents that can be moved at once, as the server has it. */
+const MAX_MOVED = 200;
+
+function toggleSource(selected: readonly Source[], source: Source): readonly Source[] {
+  const rest = selected.filter(({ id }) => id !== source.id);
+  return rest.length < selected.length ? rest : [...rest, source].slice(-MAX_MOVED);
 }
 
 /** Says which texts are found by their words alone. */

@@ -1,9 +1,11 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
-import { collectionLabel, type Source } from "@/shared/api/library";
+import { collectionLabel, type Source, sourceName } from "@/shared/api/library";
 import { formatBytes, shortHash } from "@/shared/format/numbers";
+import styles from "./collections.module.css";
 
 const MEDIA_TYPE_LABELS: Record<string, string | MessageDescriptor> = {
   "application/pdf": "PDF",
@@ -18,15 +20,27 @@ function mediaTypeLabel(mediaType: string): string {
   return typeof label === "string" ? label : i18n._(label);
 }
 
-export function SourceRow({ source, highlighted, onErase }: { source: Source; highlighted: boolean; onErase(): void }) {
+interface SourceRowProps {
+  source: Source;
+  highlighted: boolean;
+  isSelected: boolean;
+  onSelect(): void;
+  onErase(): void;
+}
+
+export function SourceRow({ source, highlighted, isSelected, onSelect, onErase }: SourceRowProps) {
+  const name = sourceName(source);
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (highlighted) row.current?.scrollIntoView({ block: "center" });
   }, [highlighted]);
   return (
     <li ref={row} className={highlighted ? "source-row highlighted" : "source-row"}>
+      <label className={styles.check}>
+        <input type="checkbox" checked={isSelected} aria-label={t`Select “${name}”`} onChange={onSelect} />
+      </label>
       <span dir="auto" className="source-title">
-        {source.title || source.name}
+        {name}
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">
@@ -39,12 +53,16 @@ export function SourceRow({ source, highlighted, onErase }: { source: Source; hi
           <Trans>sha {shortHash(source.snapshot)}</Trans>
         </span>
       </span>
-      <button
-        type="button"
+      <Link
+        to="/runs"
+        search={{ cites: source.id }}
         className="btn plain small"
-        aria-label={t`Erase ${source.title || source.name}`}
-        onClick={onErase}
+        aria-label={t`Runs that cite ${name}`}
+        title={t`Runs whose reports cite this document`}
       >
+        <Trans>Cited in</Trans>
+      </Link>
+      <button type="button" className="btn plain small" aria-label={t`Erase ${name}`} onClick={onErase}>
         <Trans>Erase</Trans>
       </button>
     </li>

@@ -6,9 +6,11 @@ import { findSeqs, parseMark } from "@/shared/minimap/marks";
 import { listLoadedSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { buildPlanItems } from "./plan-items";
+import { PlanOutline } from "./plan-outline";
 import "./plan-rail.css";
 
 interface PlanRailProps {
+  runId: string;
   log: StepLog;
   marks: string;
   active: boolean;
@@ -21,8 +23,8 @@ interface PlanRailProps {
 const MAX_PLANS = 60;
 const MAX_MEMORY_RECORDS = 40;
 
-/** Plans and memory records of the run. */
-export function PlanRail({ log, marks, active, selected, loadRange, onPick }: PlanRailProps) {
+/** The plan as an outline, the planned steps, and the memory records of the run. */
+export function PlanRail({ runId, log, marks, active, selected, loadRange, onPick }: PlanRailProps) {
   const plans = findSeqs(marks, ["p"]);
   const visiblePlans = plans.slice(-MAX_PLANS);
   const memories = findSeqs(marks, ["m"]);
@@ -53,8 +55,16 @@ export function PlanRail({ log, marks, active, selected, loadRange, onPick }: Pl
         <h2 className="label">
           <Trans>Plan</Trans>
         </h2>
+        <PlanOutline runId={runId} active={active} onPick={onPick} />
+      </section>
+      <section aria-label={t`Planned steps`} className="planned">
+        <h2 className="label">
+          <Trans>Planned steps</Trans>
+        </h2>
         {items.length === 0 && (
-          <p className="quiet plan-empty">{active ? t`The first plan appears here.` : t`This run has no plan.`}</p>
+          <p className="quiet plan-empty">
+            {active ? t`The first planned step appears here.` : t`No steps were planned.`}
+          </p>
         )}
         {plans.length > visiblePlans.length && (
           <p className="quiet plan-empty num">

@@ -34,6 +34,11 @@ export function describeFollowUp(followUp: FollowUp): string {
   return t`${kind}, ${chooser}.`;
 }
 
+/** Return whether both versions have the same sentences with the same sources. */
+export function isEmpty({ title_before, answer, sections }: Changes): boolean {
+  return !title_before && answer.length === 0 && sections.length === 0;
+}
+
 /** Return the changes as lines. */
 export function listChanges(changes: Changes): ChangeLine[] {
   const lines: ChangeLine[] = [];
@@ -55,7 +60,8 @@ export function listChanges(changes: Changes): ChangeLine[] {
   return lines;
 }
 
-function describeSection({ kind, heading, before, sentences }: SectionChange): string {
+/** Describe what happened to a section. */
+export function describeSection({ kind, heading, before, sentences }: SectionChange): string {
   const name = heading || t`Section without a heading`;
   const earlier = before ? t`, before: ${before}` : "";
   const count = kind === "added" ? ` (${plural(sentences.length, { one: "# sentence", other: "# sentences" })})` : "";

@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { Report } from "@/shared/api/reports";
 import { QuoteCard } from "./quote-card";
-import { listUnsupported, sentenceMark } from "./unsupported";
+import { jumpToSentence, listUnsupported, sentenceMark } from "./sentence-marks";
 import "./evidence.css";
 
 interface EvidenceProps {
@@ -52,7 +52,7 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
           <ul className="evidence-unsupported">
             {unsupportedSentences.map((sentence) => (
               <li key={sentence.id}>
-                <button dir="auto" type="button" onClick={() => scrollToSentence(sentence.id)}>
+                <button dir="auto" type="button" onClick={() => jumpToSentence(sentence.id)}>
                   “{sentence.text}”
                 </button>
                 <span className="quiet">{sentenceMark(sentence)?.reason}</span>
@@ -68,8 +68,4 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
 function quoteSummary(report: Report): string {
   const verified = report.citations.filter((citation) => citation.verified).length;
   return t`${verified} of ${plural(report.citations.length, { one: "# quote", other: "# quotes" })} verified just now.`;
-}
-
-function scrollToSentence(sentenceId: string): void {
-  document.getElementById(`sentence-${sentenceId}`)?.scrollIntoView({ block: "center" });
 }

@@ -27,3 +27,8 @@ export function reflow(text: string): string {
 export function collapseWhitespace(text: string): string {
   return text.replace(/\s+/g, " ");
 }
+
+/** Split a text into sentences that together are the text again. */
+export function splitIntoSentences(text: string): string[] {
+  return Array.from(new Intl.Segmenter(undefined, { granularity: "sentence" }).segment(text), ({ segment }) => segment);
+}

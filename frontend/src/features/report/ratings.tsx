@@ -7,20 +7,25 @@ import { Dialog } from "@/shared/ui/dialog";
 import { deleteDraft, useDraft } from "@/shared/ui/drafts";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import type { AskAbout } from "./report-view";
+import { listAskActions } from "./section-menu";
 import "./ratings.css";
 
 /**
- * Return ratings by sentence id; the rating of the whole report has the key "". A later rating replaces an earlier one.
+ * Return the ratings of a version of the report by sentence id; the rating of the whole report has the key "". A later
+ * rating replaces an earlier one.
  */
-export function latestRatings(ratings: readonly Rating[]): ReadonlyMap<string, Rating> {
-  const sorted = [...ratings].sort((left, right) => left.version - right.version);
+export function latestRatings(ratings: readonly Rating[], reportVersion: number): ReadonlyMap<string, Rating> {
+  const sorted = ratings
+    .filter((rating) => rating.report_version === reportVersion)
+    .sort((left, right) => left.version - right.version);
   return new Map(sorted.map((rating) => [rating.sentence_id ?? "", rating]));
 }
 
-function useCreateRating(runId: string) {
+function useCreateRating(runId: string, version: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: RatingRequest) => createRating(runId, body),
+    mutationFn: (body: RatingRequest) => createRating(runId, { ...body, version }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["ratings", runId] }),
   });
 }
@@ -33,9 +38,17 @@ function ratingLabel(rating: Rating | undefined): string {
 }
 
 /** Rating of the whole report. */
-export function ReportRating({ runId, rating }: { runId: string; rating: Rating | undefined }) {
+export function ReportRating({
+  runId,
+  version,
+  rating,
+}: {
+  runId: string;
+  version: number;
+  rating: Rating | undefined;
+}) {
   const [isCorrecting, setIsCorrecting] = useState(false);
-  const send = useCreateRating(runId);
+  const send = useCreateRating(runId, version);
   const value = rating?.value ?? 0;
   return (
     <div className="rating">
@@ -69,6 +82,7 @@ export function ReportRating({ runId, rating }: { runId: string; rating: Rating 
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}
+        version={version}
         sentenceId={null}
         subject={t`the report`}
         initialText={rating?.correction ?? ""}
@@ -82,15 +96,19 @@ export function ReportRating({ runId, rating }: { runId: string; rating: Rating 
 /** Rating of one sentence, hidden until it is needed. */
 export function SentenceMenu({
   runId,
+  version,
   sentence,
   rating,
+  onAsk,
 }: {
   runId: string;
+  version: number;
   sentence: Sentence;
   rating: Rating | undefined;
+  onAsk?: AskAbout;
 }) {
   const [isCorrecting, setIsCorrecting] = useState(false);
-  const send = useCreateRating(runId);
+  const send = useCreateRating(runId, version);
   const label = ratingLabel(rating);
   const sendRating = (value: number) => send.mutate({ sentence_id: sentence.id, value, correction: "" });
   return (
@@ -103,11 +121,13 @@ export function SentenceMenu({
           { name: t`Good`, onAction: () => sendRating(1) },
           { name: t`Wrong`, onAction: () => sendRating(-1) },
           { name: t`Add correction…`, onAction: () => setIsCorrecting(true) },
+          ...(onAsk ? listAskActions(onAsk, sentence.text) : []),
         ]}
       />
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}
+        version={version}
         sentenceId={sentence.id}
         subject={`“${sentence.text}”`}
         initialText={rating?.correction ?? ""}
@@ -120,6 +140,7 @@ export function SentenceMenu({
 
 interface CorrectionProps {
   runId: string;
+  version: number;
   sentenceId: string | null;
   subject: string;
   initialText: string;
@@ -127,10 +148,10 @@ interface CorrectionProps {
   onClose(): void;
 }
 
-function CorrectionDialog({ runId, sentenceId, subject, initialText, open, onClose }: CorrectionProps) {
-  const draft = `correction.${runId}.${sentenceId ?? ""}`;
+function CorrectionDialog({ runId, version, sentenceId, subject, initialText, open, onClose }: CorrectionProps) {
+  const draft = `correction.${runId}.${version}.${sentenceId ?? ""}`;
   const [text, setText] = useDraft(draft, initialText);
-  const send = useCreateRating(runId);
+  const send = useCreateRating(runId, version);
   const handleSaved = () => {
     deleteDraft(draft);
     onClose();

@@ -7,13 +7,15 @@ import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
 import { FollowUpNote } from "./follow-up-note";
+import { describePerson } from "./people";
 import { latestRatings, ReportRating } from "./ratings";
-import { ReportBlock } from "./report-block";
-import { groupSentences } from "./report-blocks";
+import { ReportText } from "./report-text";
 import { RunImages } from "./run-images";
+import { SectionMenu } from "./section-menu";
 import { SentenceView } from "./sentence-view";
-import { hasSupport } from "./unsupported";
-import "./report-view.css";
+
+/** Asks a follow-up about a part of the report, in its words. */
+export type AskAbout = (kind: "question" | "research", excerpt: string) => void;
 
 interface ReportViewProps {
   report: Report;
@@ -23,55 +25,47 @@ interface ReportViewProps {
   remedy: ReactNode;
   /** Narrow layout beside the timeline. */
   compact?: boolean;
+  /** `undefined` means that no follow-up can be asked. */
+  onAsk?: AskAbout;
 }
 
 /** Used until the ratings are loaded. The report footer shows an error if they cannot be loaded. */
 const NO_RATINGS: ReadonlyMap<string, Rating> = new Map();
 
-/** A report as structured sentences. All of it is rendered as text. */
-export function ReportView({ report, pinned, onPin, remedy, compact = false }: ReportViewProps) {
+/** A report of a run with its citations, ratings, images and follow-ups. */
+export function ReportView({ report, pinned, onPin, remedy, compact = false, onAsk }: ReportViewProps) {
   const ratingsResult = useQuery(ratingsQuery(report.run_id));
-  const ratings = ratingsResult.data ? latestRatings(ratingsResult.data) : NO_RATINGS;
+  const ratings = ratingsResult.data ? latestRatings(ratingsResult.data, report.version) : NO_RATINGS;
   const citations = new Map<number, Citation>(report.citations.map((citation) => [citation.number, citation]));
   const renderSentence = (sentence: Sentence, text?: string) => (
     <SentenceView
       key={sentence.id}
       text={text}
       runId={report.run_id}
+      version={report.version}
       sentence={sentence}
       citations={citations}
       pinned={pinned}
       rating={ratings.get(sentence.id)}
       onPin={onPin}
+      onAsk={onAsk}
     />
   );
   return (
-    <article className={`report ${compact ? "compact" : ""} ${isExtractive(report) ? "findings" : ""}`}>
-      {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
-      {report.status === "complete" && !hasSupport(report) && (
-        <div className="notice sun report-partial">
-          <Trans>
-            <b>No sentence of this report is supported by a source.</b> Read it as what the writer stated.
-          </Trans>
-        </div>
-      )}
-      <FollowUpNote report={report} />
-      <h2 dir="auto">{report.title}</h2>
-      {report.answer && (
-        <p dir="auto" className="report-answer">
-          {renderSentence(report.answer)}
-        </p>
-      )}
-      {report.sections.map((section, at) => (
-        // A report version never changes.
-        // biome-ignore lint/suspicious/noArrayIndexKey: see above
-        <section key={at}>
-          {section.heading && <h3 dir="auto">{section.heading}</h3>}
-          {groupSentences(section.sentences).map((block) => (
-            <ReportBlock key={block.sentences[0]?.id} block={block} renderSentence={renderSentence} />
-          ))}
-        </section>
-      ))}
+    <ReportText
+      report={report}
+      compact={compact}
+      renderSentence={renderSentence}
+      renderSectionActions={
+        onAsk && ((at) => <SectionMenu section={report.sections[at] as Report["sections"][number]} onAsk={onAsk} />)
+      }
+      before={
+        <>
+          {report.status === "partial" && <PartialNote report={report} remedy={remedy} />}
+          <FollowUpNote report={report} />
+        </>
+      }
+    >
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
         {report.limitations && <p dir="auto">{report.limitations}</p>}
@@ -79,19 +73,15 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false }: R
         <p className="quiet">
           <Trans>Version {report.version}</Trans>
           {report.author && t`, written by ${report.author}`}
+          {report.edited_by !== null && t`, edited ${describePerson(report.edited_by)}`}
           {report.revision && `, ${describeRevision(report.revision)}`}, {formatDateTime(report.created_at, "short")}
         </p>
         <Loaded query={ratingsResult} label={t`your ratings`}>
-          {() => <ReportRating runId={report.run_id} rating={ratings.get("")} />}
+          {() => <ReportRating runId={report.run_id} version={report.version} rating={ratings.get("")} />}
         </Loaded>
       </footer>
-    </article>
+    </ReportText>
   );
-}
-
-/** Return whether the report is a list of extracts. They are shown as separate findings, not as prose. */
-function isExtractive(report: Report): boolean {
-  return report.author.startsWith("extractive");
 }
 
 function describeRevision(revision: NonNullable<Report["revision"]>): string {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { aReport, aSentence } from "@/testing/builders";
 import { positionCard } from "./card-position";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
-import { hasSupport, listSentences, listUnsupported, sentenceMark } from "./unsupported";
+import { hasSupport, listSentences, listUnsupported, sentenceMark } from "./sentence-marks";
 
 test("context is truncated at word boundaries", () => {
   expect(truncateStart("one two three", 8)).toBe("… three");
@@ -47,29 +47,15 @@ test("the header of a table supports nothing", () => {
   expect(hasSupport(aReport())).toBe(true);
 });
 
-test("a mark names the words that no quote contains, or says that only a passage is named", () => {
+test("a mark has the reasons of the server, and a long one is cut in the text", () => {
   expect(sentenceMark(aSentence())).toBeNull();
-  const partly = sentenceMark(aSentence({ citations: [1], supported: false, unsupported_values: ["42%", "Ada Lund"] }));
-  expect(partly?.label).toBe("not in the quotes: 42%, Ada Lund");
-  expect(partly?.reason).toContain("no calculation of the run gives it");
-  expect(sentenceMark(aSentence({ passages: [2], supported: false }))?.label).toBe("passage only");
-  expect(sentenceMark(aSentence({ supported: false, rejected: ["E9 was not retrieved."] }))).toEqual({
+  const reasons = ["no source", "E9 was not retrieved."];
+  expect(sentenceMark(aSentence({ supported: false, reasons }))).toEqual({
     label: "no source",
-    reason: "E9 was not retrieved.",
+    reason: "no source; E9 was not retrieved.",
   });
-});
-
-test("a mark says what the checker objects to, if the rules did not", () => {
-  const judgment = { verdict: "contradicted", reason: "Another year.", passage: 1, contradiction: 2 } as const;
-  const lowered = aSentence({ citations: [1], supported: false, verdict: "contradicted", judgment });
-  expect(sentenceMark(lowered)?.label).toBe("contradicted");
-  expect(sentenceMark(lowered)?.reason).toContain("Another year.");
-  const known = aSentence({
-    ...lowered,
-    verdict: "partly",
-    rule_verdict: "partly",
-    unsupported_values: ["42"],
-    judgment: { ...judgment, verdict: "partly" },
-  });
-  expect(sentenceMark(known)?.label).toBe("not in the quotes: 42");
+  const long = `checker: contradicted by [2]: ${"another year ".repeat(9)}`;
+  const mark = sentenceMark(aSentence({ supported: false, reasons: [long] }));
+  expect(mark?.label).toHaveLength(61);
+  expect(mark?.reason).toBe(long);
 });

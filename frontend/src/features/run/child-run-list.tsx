@@ -3,18 +3,24 @@ import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
 import type { Run, RunStatus, StopReason } from "@/shared/api/runs";
 import { joinParts } from "@/shared/format/lists";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
+/** Number of child runs shown before the list is expanded. */
+const MAX_COLLAPSED = 6;
+
 /** Child runs of this run with their status, and a link to its parent. Renders nothing if there are neither. */
 export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
   const tree = useQuery(runTreeQuery(run));
+  const [showsAll, setShowsAll] = useState(false);
   const { data } = tree;
   if (!data) return <Failure query={tree} />;
   if (data.parent_id === null && data.children.length === 0) return null;
+  const visible = showsAll ? data.children : data.children.slice(0, MAX_COLLAPSED);
   return (
     <nav className="child-runs" aria-label={t`Parent and child runs`}>
       {data.parent_id !== null && (
@@ -28,10 +34,15 @@ export function ChildRunList({ run }: { run: Pick<Run, "id" | "status"> }) {
         </span>
       )}
       <ul>
-        {data.children.map((child) => (
+        {visible.map((child) => (
           <ChildRunItem key={child.id} child={child} />
         ))}
       </ul>
+      {visible.length < data.children.length && (
+        <button type="button" className="child-runs-more" onClick={() => setShowsAll(true)}>
+          <Trans>Show {data.children.length - visible.length} more</Trans>
+        </button>
+      )}
     </nav>
   );
 }
@@ -42,7 +53,17 @@ function ChildRunItem({ child }: { child: ChildRun }) {
       <Link dir="auto" to="/runs/$runId" params={{ runId: child.id }}>
         {child.question}
       </Link>{" "}
-      <span className="num">{childStatusText(child)}</span>
+      <span className="num">{childStatusText(child)}</span>{" "}
+      {child.status === "done" && (
+        <Link
+          to="/runs/$runId"
+          params={{ runId: child.id }}
+          search={{ tab: "report" }}
+          aria-label={t`Report: ${child.question}`}
+        >
+          <Trans>report</Trans>
+        </Link>
+      )}
     </li>
   );
 }
@@ -82,5 +103,6 @@ export function childStatusText(child: ChildRun): string {
     const outcome = i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done);
     return joinParts([outcome, turns]);
   }
+  if (child.status === "waiting" && child.waiting_for) return t`waiting for ${child.waiting_for}`;
   return child.status === "running" ? turns : i18n._(STATUS_NAMES[child.status]);
 }

@@ -40,6 +40,11 @@ export function buildFollowUp(
   };
 }
 
+/** Build a follow-up on a part of the report, with the turns of its run, but enough for a short one. */
+export function buildPartFollowUp(run: PreviousRun, question: string, kind: FollowUpKind): RunRequest {
+  return buildFollowUp(run, question, Math.max(4, run.budget.max_turns), kind);
+}
+
 /** A follow-up with as many turns as its run has the depth of the run. */
 function chooseDepth(run: PreviousRun, turns: number): Depth {
   return turns === run.budget.max_turns ? run.budget.depth : depthOfTurns(turns);

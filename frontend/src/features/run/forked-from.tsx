@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
 
 /** Link to the step that a fork started from. Renders nothing if the run is not a fork or its origin was deleted. */
-export function ForkedFrom({ run }: { run: Pick<Run, "forked_from_id" | "forked_at_seq"> }) {
+export function ForkedFrom({ run }: { run: Pick<Run, "id" | "forked_from_id" | "forked_at_seq"> }) {
   if (!run.forked_from_id) return null;
   return (
     <nav className="run-thread" aria-label={t`Origin of this fork`}>
@@ -13,6 +13,9 @@ export function ForkedFrom({ run }: { run: Pick<Run, "forked_from_id" | "forked_
       </span>
       <Link to="/runs/$runId" params={{ runId: run.forked_from_id }}>
         <Trans>step {run.forked_at_seq} of another run</Trans>
+      </Link>
+      <Link to="/runs/compare" search={{ a: run.forked_from_id, b: run.id }}>
+        <Trans>Compare both</Trans>
       </Link>
     </nav>
   );

@@ -1,21 +1,14 @@
-import { i18n } from "@lingui/core";
-import { msg, t } from "@lingui/core/macro";
+import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
-import { cancelRun, exportUrl, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
+import { type ReactNode, useState } from "react";
+import { cancelRun, hasEnded, pauseRun, type Run, type RunDetail, resumeRun } from "@/shared/api/runs";
 import { Dialog } from "@/shared/ui/dialog";
-import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { ShareButton } from "./share-button";
 
-const FORMATS = [
-  { format: "md", name: "Markdown", description: msg`to read and edit` },
-  { format: "html", name: "HTML", description: msg`one file that opens anywhere` },
-  { format: "json", name: "JSON", description: msg`with all quotes and source spans` },
-] as const;
-
-/** Buttons to pause, finish early, cancel and export. */
-export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boolean }) {
+/** Buttons to pause, finish early, cancel and export. `exports` is the menu of an existing report. */
+export function RunControls({ run, exports }: { run: RunDetail; exports: ReactNode }) {
   const [isConfirming, setIsConfirming] = useState(false);
   const client = useQueryClient();
   // Pause and finish take effect at the end of the current step. Until then the button shows that the request was sent.
@@ -60,7 +53,8 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
           </button>
         </>
       )}
-      {hasReport && <ExportMenu runId={run.id} primary={!active} />}
+      {exports && <ShareButton runId={run.id} />}
+      {exports}
       <ProblemNote error={control.error} />
       <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this run?`}>
         <p>
@@ -86,20 +80,5 @@ export function RunControls({ run, hasReport }: { run: RunDetail; hasReport: boo
         </div>
       </Dialog>
     </>
-  );
-}
-
-function ExportMenu({ runId, primary }: { runId: string; primary: boolean }) {
-  return (
-    <Menu
-      label={t`Export`}
-      className={primary ? "btn primary" : "btn"}
-      items={FORMATS.map(({ format, name, description }) => ({
-        name,
-        description: i18n._(description),
-        href: exportUrl(runId, format),
-        isDownload: true,
-      }))}
-    />
   );
 }

@@ -6,6 +6,7 @@ import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from
 import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
+import { RunTitle } from "./run-title";
 import "./run-header.css";
 
 /** Age of the worker's heartbeat from which the web UI reports it. */
@@ -23,7 +24,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
   return (
     <section className="run-head" aria-label={t`Question and status`}>
       {thread}
-      <h1 dir="auto">{run.question}</h1>
+      <RunTitle run={run} />
       <div className="run-meta">
         <span className={`pill ${tone}`} role="status">
           <i />

@@ -2,7 +2,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { Run } from "@/shared/api/runs";
+import { type Run, runName } from "@/shared/api/runs";
 import { threadQuery } from "@/shared/api/threads";
 import { Failure } from "@/shared/ui/loaded";
 
@@ -30,14 +30,24 @@ export function ThreadTrail({ run }: { run: Pick<Run, "id" | "thread_id" | "crea
       {later.slice(0, 2).map((other) => (
         <RunLink key={other.id} run={other} />
       ))}
+      <CompareLink first={earlier.at(-1)?.id ?? run.id} second={earlier.length > 0 ? run.id : (later[0]?.id ?? "")} />
     </nav>
+  );
+}
+
+/** Leads to a comparison of two runs of the thread. */
+function CompareLink({ first, second }: { first: string; second: string }) {
+  return (
+    <Link to="/runs/compare" search={{ a: first, b: second }}>
+      <Trans>Compare both</Trans>
+    </Link>
   );
 }
 
 function RunLink({ run }: { run: Run }) {
   return (
     <Link dir="auto" to="/runs/$runId" params={{ runId: run.id }}>
-      {run.question}
+      {runName(run)}
     </Link>
   );
 }

@@ -22,9 +22,57 @@ export const SECTIONS: readonly Section[] = [
     View: lazyView(msg`the models`, async () => (await import("./models-section")).ModelsSection),
   },
   {
+    name: "search",
+    title: msg`Search engines`,
+    description: msg`Which are used, keys, tests`,
+    View: lazyView(msg`the search engines`, async () => (await import("./search-section")).SearchSection),
+  },
+  {
+    name: "mcp",
+    title: msg`MCP servers`,
+    description: msg`Third-party tools, pins, changes`,
+    View: lazyView(msg`the MCP servers`, async () => (await import("./mcp-section")).McpSection),
+  },
+  {
+    name: "tool-policies",
+    title: msg`Tool policies`,
+    description: msg`Rules for tool calls, with a tester`,
+    View: lazyView(msg`the tool policies`, async () => (await import("./policies-section")).PoliciesSection),
+  },
+  {
+    name: "api-keys",
+    title: msg`API keys`,
+    description: msg`For programs that use the API`,
+    View: lazyView(msg`the keys`, async () => (await import("./keys-section")).KeysSection),
+  },
+  {
+    name: "spending",
+    title: msg`Spending`,
+    description: msg`Daily limit, days, models`,
+    View: lazyView(msg`the spending`, async () => (await import("./spending-section")).SpendingSection),
+  },
+  {
+    name: "retention",
+    title: msg`Stored data`,
+    description: msg`What is kept, for how long, sizes`,
+    View: lazyView(msg`what is stored`, async () => (await import("./retention-section")).RetentionSection),
+  },
+  {
+    name: "health",
+    title: msg`Health`,
+    description: msg`Servers, workers, queue, disk`,
+    View: lazyView(msg`the state of the installation`, async () => (await import("./health-section")).HealthSection),
+  },
+  {
     name: "appearance",
     title: msg`Appearance`,
     description: msg`Theme, language`,
     View: lazyView(msg`the appearance`, async () => (await import("./appearance-section")).AppearanceSection),
+  },
+  {
+    name: "notifications",
+    title: msg`Notifications`,
+    description: msg`This browser, webhooks`,
+    View: lazyView(msg`the notifications`, async () => (await import("./notifications-section")).NotificationsSection),
   },
 ];

@@ -1,139 +1,237 @@
-import { t } from "@lingui/core/macro";
+import { i18n, type MessageDescriptor } from "@lingui/core";
+import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect } from "react";
-import type { Report } from "@/shared/api/reports";
+import { useState } from "react";
+import type { Citation, Report } from "@/shared/api/reports";
+import { type RunSource, runSourcesQuery, type SourceState } from "@/shared/api/run-views";
+import { joinParts } from "@/shared/format/lists";
+import { formatCount } from "@/shared/format/numbers";
 import { findSeqs } from "@/shared/minimap/marks";
-import { listLoadedSteps, type StepLog } from "@/shared/stream/step-log";
-import { type Loadable, Loaded } from "@/shared/ui/loaded";
+import { Badge, type Tone } from "@/shared/ui/badge";
+import { EmptyState } from "@/shared/ui/empty-state";
+import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
 import { groupBySource } from "./cited-sources";
+import { SourceReader } from "./source-reader";
 import "./sources-view.css";
 
 interface SourcesViewProps {
+  runId: string;
+  active: boolean;
   /** Whether a report was written. Until then, nothing is cited. */
   isReportWritten: boolean;
   report: Loadable<Report | null>;
-  log: StepLog;
   marks: string;
   pinned: readonly number[];
-  loadRange(from: number, to: number): void;
   onPick(seq: number): void;
   onPin(number: number): void;
 }
 
-/** Maximum number of search and read steps listed. */
-const MAX_STEPS = 200;
+/** Number of sources shown before the list is continued. */
+const PAGE_SIZE = 100;
 
-/** What the report cites, and all searches and reads of the run. */
-export function SourcesView({
-  isReportWritten,
-  report,
-  log,
-  marks,
-  pinned,
-  loadRange,
-  onPick,
-  onPin,
-}: SourcesViewProps) {
-  const retrievalSeqs = findSeqs(marks, ["s", "r"]).slice(-MAX_STEPS);
-  const first = retrievalSeqs[0];
-  useEffect(() => {
-    if (first !== undefined) loadRange(first, marks.length);
-  }, [first, loadRange, marks.length]);
+/** Every source that the run met, with what came of it. */
+export function SourcesView({ runId, active, isReportWritten, report, marks, ...actions }: SourcesViewProps) {
+  const sources = useQuery(runSourcesQuery(runId, active, findSeqs(marks, ["w"]).length));
+  const citations = new Map(groupBySource(report.data ?? null).map((cited) => [cited.id, cited]));
   return (
     <div className="sources">
-      <section aria-label={t`Cited`}>
-        <h2 className="label">
-          <Trans>Cited in the report</Trans>
-        </h2>
-        {isReportWritten ? (
-          <Loaded query={report} label={t`the report`}>
-            {(it) => <CitedSourceList report={it} pinned={pinned} onPin={onPin} />}
-          </Loaded>
-        ) : (
-          <NoCitations />
+      {isReportWritten && <Failure query={report} />}
+      <Loaded
+        query={sources}
+        label={t`the sources`}
+        empty={({ total }) => (total === 0 ? <NoSources active={active} /> : null)}
+      >
+        {(list) => (
+          <>
+            {!list.is_complete && (
+              <p className="quiet">
+                <Trans>Only the sources of the latest 5,000 tool results are listed.</Trans>
+              </p>
+            )}
+            <SourceList
+              sources={list.items}
+              total={list.total}
+              citationsOf={(id) => citations.get(id)?.citations ?? []}
+              labelOf={(id) => citations.get(id)?.label ?? ""}
+              {...actions}
+            />
+          </>
         )}
-      </section>
-      <section aria-label={t`Searched and read`}>
-        <h2 className="label">
-          <Trans>Searched and read</Trans> <span className="num">{retrievalSeqs.length || ""}</span>
-        </h2>
-        {retrievalSeqs.length === 0 && (
-          <p className="quiet">
-            <Trans>No searches or reads yet.</Trans>
-          </p>
-        )}
-        <ol>
-          {listLoadedSteps(log, retrievalSeqs).map((step) => (
-            <li key={step.seq}>
-              <button type="button" className="retrieval" onClick={() => onPick(step.seq)}>
-                <span className="mono quiet">{step.seq}</span>
-                <span className="retrieval-kind">{step.label || step.kind}</span>
-                <span dir="auto">
-                  {step.title}
-                  {step.detail && (
-                    <span dir="auto" className="retrieval-detail">
-                      {step.detail}
-                    </span>
-                  )}
-                </span>
-              </button>
-            </li>
-          ))}
-        </ol>
-      </section>
+      </Loaded>
     </div>
   );
 }
 
-function NoCitations() {
+function NoSources({ active }: { active: boolean }) {
   return (
-    <p className="quiet">
-      <Trans>No citations yet.</Trans>
-    </p>
+    <EmptyState title={t`No sources yet`}>
+      {active
+        ? t`Documents and pages appear here as the run finds and reads them.`
+        : t`The run found no document or page. Add documents to the library, or allow the web.`}
+    </EmptyState>
   );
 }
 
-function CitedSourceList({
-  report,
-  pinned,
-  onPin,
-}: Pick<SourcesViewProps, "pinned" | "onPin"> & { report: Report | null }) {
-  const sources = groupBySource(report);
-  if (sources.length === 0) return <NoCitations />;
+const STATES: readonly { state: SourceState; label: MessageDescriptor; tone: Tone }[] = [
+  { state: "cited", label: msg`Cited`, tone: "moss" },
+  { state: "read", label: msg`Read`, tone: "sea" },
+  { state: "found", label: msg`Found`, tone: "neutral" },
+  { state: "rejected", label: msg`Rejected`, tone: "sun" },
+  { state: "blocked", label: msg`Blocked`, tone: "coral" },
+  { state: "failed", label: msg`Not read`, tone: "coral" },
+];
+
+interface ListProps {
+  sources: readonly RunSource[];
+  /** Number of sources of the run, which can be more than are listed. */
+  total: number;
+  citationsOf(sourceId: string): readonly Citation[];
+  /** Id of a source in the report, such as S1. Empty means that it is not cited. */
+  labelOf(sourceId: string): string;
+  pinned: readonly number[];
+  onPick(seq: number): void;
+  onPin(number: number): void;
+}
+
+function SourceList({ sources, total, ...actions }: ListProps) {
+  const [filter, setFilter] = useState<SourceState | null>(null);
+  const [count, setCount] = useState(PAGE_SIZE);
+  const shown = STATES.flatMap(({ state }) => sources.filter((source) => source.state === state)).filter(
+    ({ state }) => filter === null || state === filter,
+  );
   return (
-    <ol>
-      {sources.map((source) => (
-        <li key={source.id} className="cited">
-          <Link dir="auto" to="/library" search={{ source: source.id }}>
-            {source.label}. {source.title}
+    <section aria-label={t`Sources`}>
+      <fieldset className="source-filters">
+        <legend className="visually-hidden">
+          <Trans>Show only sources in this state</Trans>
+        </legend>
+        {STATES.map(({ state, label }) => {
+          const number = sources.filter((source) => source.state === state).length;
+          return (
+            <button
+              key={state}
+              type="button"
+              className="source-filter"
+              aria-pressed={filter === state}
+              disabled={number === 0}
+              onClick={() => setFilter(filter === state ? null : state)}
+            >
+              {i18n._(label)} <span className="num">{formatCount(number)}</span>
+            </button>
+          );
+        })}
+      </fieldset>
+      <ol>
+        {shown.slice(0, count).map((source) => (
+          <SourceItem key={source.key} source={source} {...actions} />
+        ))}
+      </ol>
+      {count < shown.length && (
+        <button type="button" className="btn" onClick={() => setCount(count + PAGE_SIZE)}>
+          <Trans>Show {Math.min(PAGE_SIZE, shown.length - count)} more</Trans>
+        </button>
+      )}
+      {total > sources.length && (
+        <p className="quiet num">
+          <Trans>
+            The first {sources.length} of {total} sources are listed.
+          </Trans>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function SourceItem({
+  source,
+  citationsOf,
+  labelOf,
+  pinned,
+  onPick,
+  onPin,
+}: Omit<ListProps, "sources" | "total"> & { source: RunSource }) {
+  const [isReading, setReading] = useState(false);
+  const state = STATES.find((one) => one.state === source.state);
+  const label = source.source_id ? labelOf(source.source_id) : "";
+  const title = source.title || source.name || source.key;
+  const [firstSeq] = source.step_seqs;
+  const facts = joinParts([
+    plural(source.step_count, { one: "in # step", other: "in # steps" }),
+    ...(source.span_count > 0 ? [plural(source.span_count, { one: "# passage", other: "# passages" })] : []),
+  ]);
+  return (
+    <li className="cited">
+      <div className="cited-head">
+        <span dir="auto" className="cited-title">
+          {label && `${label}. `}
+          {title}
+        </span>
+        {state && <Badge tone={state.tone}>{i18n._(state.label)}</Badge>}
+      </div>
+      {source.name && source.name !== title && (
+        <p dir="auto" className="cited-description">
+          {source.name}
+        </p>
+      )}
+      {source.reason && (
+        <p dir="auto" className="cited-description">
+          {source.reason}
+        </p>
+      )}
+      <p className="cited-actions num">
+        <span>{facts}</span>
+        {firstSeq !== undefined && (
+          <button type="button" onClick={() => onPick(firstSeq)}>
+            {t`step ${firstSeq}`}
+          </button>
+        )}
+        {source.spans.length > 0 && (
+          <button type="button" onClick={() => setReading(true)}>
+            <Trans>Read it</Trans>
+          </button>
+        )}
+        {source.source_id && (
+          <Link to="/library" search={{ source: source.source_id }}>
+            <Trans>in the library</Trans>
           </Link>
-          {source.description && (
-            <p dir="auto" className="cited-description">
-              {source.description}
-            </p>
-          )}
-          <ul>
-            {source.citations.map((citation) => (
-              <li key={citation.number}>
-                <button
-                  type="button"
-                  aria-pressed={pinned.includes(citation.number)}
-                  onClick={() => onPin(citation.number)}
-                >
-                  <span className="cite static">{citation.number}</span>
-                  <span>
-                    <span dir="auto" className="cited-quote">
-                      {citation.quote}
-                    </span>
-                    {citation.position && <span className="cited-position">{citation.position}</span>}
-                  </span>
-                </button>
-              </li>
-            ))}
-          </ul>
+        )}
+      </p>
+      <Citations citations={source.source_id ? citationsOf(source.source_id) : []} pinned={pinned} onPin={onPin} />
+      {isReading && <SourceReader source={source} title={title} onClose={() => setReading(false)} />}
+    </li>
+  );
+}
+
+interface CitationsProps {
+  citations: readonly Citation[];
+  pinned: readonly number[];
+  onPin(number: number): void;
+}
+
+function Citations({ citations, pinned, onPin }: CitationsProps) {
+  if (citations.length === 0) return null;
+  return (
+    <ul>
+      {citations.map((citation) => (
+        <li key={citation.number}>
+          <button
+            type="button"
+            className="cited-citation"
+            aria-pressed={pinned.includes(citation.number)}
+            onClick={() => onPin(citation.number)}
+          >
+            <span className="cite static">{citation.number}</span>
+            <span>
+              <span dir="auto" className="cited-quote">
+                {citation.quote}
+              </span>
+              {citation.position && <span className="cited-position">{citation.position}</span>}
+            </span>
+          </button>
         </li>
       ))}
-    </ol>
+    </ul>
   );
 }

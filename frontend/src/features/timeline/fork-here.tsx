@@ -1,37 +1,37 @@
-import { t } from "@lingui/core/macro";
-import { useMutation } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { useRef } from "react";
-import { forkRun } from "@/shared/api/runs";
-import { randomId } from "@/shared/stream/browser";
-import { ProblemNote } from "@/shared/ui/problem-note";
+import { msg, t } from "@lingui/core/macro";
+import { useState } from "react";
+import { Dialog } from "@/shared/ui/dialog";
+import { lazyView } from "@/shared/ui/lazy-view";
 
-/**
- * Forks the run after a step and opens the new run. A retry uses the same idempotency key, so it creates no second
- * fork.
- */
-export function ForkHere({ runId, seq }: { runId: string; seq: number }) {
-  const navigate = useNavigate();
-  const key = useRef(randomId());
-  const fork = useMutation({
-    mutationFn: () => forkRun(runId, seq, key.current),
-    onSuccess: (created) => {
-      key.current = randomId();
-      return navigate({ to: "/runs/$runId", params: { runId: created.id } });
-    },
-  });
+const ForkForm = lazyView(msg`the form`, async () => (await import("./fork-form")).ForkForm);
+
+interface ForkHereProps {
+  runId: string;
+  /** The last step that is copied. */
+  at: number;
+  /** Message that the fork receives if it is not changed. */
+  message: string;
+}
+
+/** Opens the form for a new run that continues after a step of this one. */
+export function ForkHere({ runId, at, message }: ForkHereProps) {
+  const [isOpen, setOpen] = useState(false);
+  const title = t`Fork after step ${at}`;
   return (
-    <p>
-      <button
-        type="button"
-        className="linkish"
-        disabled={fork.isPending}
-        title={t`Start a new run that continues after this step. The recorded steps up to here are not repeated.`}
-        onClick={() => fork.mutate()}
-      >
-        {fork.isPending ? t`Forking…` : t`Fork from here`}
-      </button>
-      <ProblemNote error={fork.error} />
-    </p>
+    <>
+      <p>
+        <button
+          type="button"
+          className="linkish"
+          title={t`Start a new run that continues after this step. The recorded steps up to here are not repeated.`}
+          onClick={() => setOpen(true)}
+        >
+          {message ? t`Change this message in a fork…` : t`Fork from here…`}
+        </button>
+      </p>
+      <Dialog open={isOpen} onClose={() => setOpen(false)} title={title}>
+        {isOpen && <ForkForm runId={runId} at={at} message={message} onClose={() => setOpen(false)} />}
+      </Dialog>
+    </>
   );
 }

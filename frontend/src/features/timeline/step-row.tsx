@@ -16,12 +16,14 @@ interface StepRowProps {
   /** `undefined` means that the step is not loaded yet. Its row keeps its position. */
   step: Step | undefined;
   previous: Step | undefined;
+  /** Text around a match of the search. Empty means none. */
+  excerpt: string;
   selected: boolean;
   open: boolean;
   onToggle(): void;
 }
 
-export function StepRow({ runId, seq, step, previous, selected, open, onToggle }: StepRowProps) {
+export function StepRow({ runId, seq, step, previous, excerpt, selected, open, onToggle }: StepRowProps) {
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
   const newTurn = step.turn > 0 && step.turn !== previous?.turn;
   return (
@@ -49,6 +51,11 @@ export function StepRow({ runId, seq, step, previous, selected, open, onToggle }
           {step.detail && (
             <span dir="auto" className="step-detail">
               {step.detail}
+            </span>
+          )}
+          {excerpt && excerpt !== step.detail && (
+            <span dir="auto" className="step-excerpt">
+              {excerpt}
             </span>
           )}
         </span>
@@ -86,10 +93,17 @@ function StepDetails({ runId, seq }: { runId: string; seq: number }) {
             <p className="quiet">{formatDateTime(at, "medium")}</p>
             <RunFiles runId={runId} files={parseFiles(payload)} />
             <PayloadView value={payload} />
-            {kind !== "ended" && <ForkHere runId={runId} seq={seq} />}
+            {kind !== "ended" && <ForkHere runId={runId} {...forkPoint(seq, kind, payload)} />}
           </>
         )}
       </Loaded>
     </div>
   );
+}
+
+/** A fork of a user message continues before it, with its text to change. A fork of any other step continues after it. */
+function forkPoint(seq: number, kind: Step["kind"], payload: Record<string, unknown>) {
+  const { text, plan } = payload;
+  if (kind === "user_message" && typeof text === "string" && !plan && seq > 1) return { at: seq - 1, message: text };
+  return { at: seq, message: "" };
 }

@@ -1,12 +1,15 @@
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
+import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
-import { findSeqs, type StepMark } from "@/shared/minimap/marks";
+import { MAX_MATCHES, type StepMatches, stepMatchesQuery } from "@/shared/api/run-views";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
-import { type Rows, seqOfRow } from "./rows";
+import { type Loadable, Loaded } from "@/shared/ui/loaded";
+import { filterSeqs, type Rows, seqOfRow } from "./rows";
 import { StepRow } from "./step-row";
+import { StepSearch } from "./step-search";
 import { useTail } from "./use-tail";
 import "./timeline.css";
 
@@ -16,6 +19,10 @@ interface TimelineProps {
   marks: string;
   /** Step marks to show. Empty means all. */
   markFilter: string;
+  /** Text that the shown steps contain. Empty means any. */
+  search: string;
+  /** Node of the graph that recorded the shown steps. Empty means any. */
+  node: string;
   active: boolean;
   selected: number | null;
   /** The scrolling element: the column on a wide screen, the page on a phone. */
@@ -25,6 +32,8 @@ interface TimelineProps {
   loadRange(from: number, to: number): void;
   onSelect(seq: number): void;
   onVisibleRange(range: readonly [number, number] | null): void;
+  onSearch(text: string): void;
+  /** Shows the steps of all marks and nodes. */
   onShowAll(): void;
 }
 
@@ -37,6 +46,8 @@ export function Timeline(props: TimelineProps) {
     log,
     marks,
     markFilter,
+    search,
+    node,
     active,
     selected,
     scroller,
@@ -44,12 +55,19 @@ export function Timeline(props: TimelineProps) {
     loadRange,
     onSelect,
     onVisibleRange,
+    onSearch,
     onShowAll,
   } = props;
+  const isSearched = search !== "" || node !== "";
+  const found = useQuery(stepMatchesQuery(runId, search, node, active));
+  const matches = isSearched ? found.data?.matches : undefined;
+  const excerpts = useMemo(() => new Map(matches?.map(({ seq, excerpt }) => [seq, excerpt])), [matches]);
+  const isFiltered = markFilter !== "" || isSearched;
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const rows = useMemo<Rows>(
-    () => (markFilter ? { seqs: findSeqs(marks, [...markFilter] as StepMark[]) } : { count: log.last }),
-    [markFilter, marks, log.last],
+    () =>
+      isFiltered ? { seqs: filterSeqs(marks, markFilter, isSearched ? (matches ?? []) : null) } : { count: log.last },
+    [isFiltered, isSearched, markFilter, marks, matches, log.last],
   );
   const count = "count" in rows ? rows.count : rows.seqs.length;
   const list = useRef<HTMLOListElement>(null);
@@ -74,8 +92,8 @@ export function Timeline(props: TimelineProps) {
 
   useEffect(() => {
     if (first > 0) loadRange(Math.max(1, first - 40), last + 40);
-    onVisibleRange(first > 0 && !markFilter ? [first, last] : null);
-  }, [first, last, markFilter, loadRange, onVisibleRange]);
+    onVisibleRange(first > 0 && !isFiltered ? [first, last] : null);
+  }, [first, last, isFiltered, loadRange, onVisibleRange]);
   useEffect(() => () => onVisibleRange(null), [onVisibleRange]);
 
   const scrollToEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
@@ -112,17 +130,29 @@ export function Timeline(props: TimelineProps) {
 
   return (
     <div className="timeline">
-      {markFilter && (
-        <p className="timeline-only">
-          <Trans>
-            <Plural value={count} one="# step" other="# steps" /> of {log.last} shown
-          </Trans>
+      <StepSearch
+        text={search}
+        seqs={"seqs" in rows && isSearched ? rows.seqs : null}
+        selected={selected}
+        onSearch={onSearch}
+        onSelect={onSelect}
+      >
+        {isFiltered && (
+          <Shown
+            count={count}
+            total={log.last}
+            matchCount={isSearched ? (found.data?.total ?? null) : null}
+            node={node}
+          />
+        )}
+        {(markFilter || node) && (
           <button type="button" className="btn small" onClick={onShowAll}>
             <Trans>Show all</Trans>
           </button>
-        </p>
-      )}
-      {count === 0 && (
+        )}
+      </StepSearch>
+      {isSearched && <SearchState query={found} count={count} />}
+      {count === 0 && !isFiltered && (
         <p className="quiet timeline-empty">
           <Trans>The first step appears here shortly.</Trans>
         </p>
@@ -141,6 +171,7 @@ export function Timeline(props: TimelineProps) {
                 runId={runId}
                 seq={seq}
                 step={stepAt(log, seq)}
+                excerpt={excerpts.get(seq) ?? ""}
                 previous={stepAt(log, seq - 1)}
                 selected={seq === selected}
                 open={open.has(seq)}
@@ -158,6 +189,47 @@ export function Timeline(props: TimelineProps) {
           <Trans>{tail.unseen} new ↓</Trans>
         </button>
       )}
+    </div>
+  );
+}
+
+interface ShownProps {
+  count: number;
+  /** Number of steps of the run. */
+  total: number;
+  /** Number of steps that the search found. `null` means that nothing was searched for, or that it is not known yet. */
+  matchCount: number | null;
+  node: string;
+}
+
+/** How many steps are shown, of which node. */
+function Shown({ count, total, matchCount, node }: ShownProps) {
+  return (
+    <span className="num">
+      <Trans>
+        <Plural value={count} one="# step" other="# steps" /> of {total} shown
+      </Trans>
+      {node && <> · {t`node ${node}`}</>}
+      {matchCount !== null && matchCount > MAX_MATCHES && (
+        <> · {t`the first ${MAX_MATCHES} of ${matchCount} matches`}</>
+      )}
+    </span>
+  );
+}
+
+/** What a search waits for, its error, or that it found nothing. */
+function SearchState({ query, count }: { query: Loadable<StepMatches>; count: number }) {
+  return (
+    <div className="timeline-found" role="status">
+      <Loaded query={query} label={t`the matches`}>
+        {() =>
+          count === 0 ? (
+            <p className="quiet">
+              <Trans>No step contains this.</Trans>
+            </p>
+          ) : null
+        }
+      </Loaded>
     </div>
   );
 }

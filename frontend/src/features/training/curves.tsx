@@ -3,19 +3,9 @@ import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { type PointerEvent, useState } from "react";
 import { CRITIC_HEADS, explainedVarianceMetric } from "@/shared/api/training";
+import { findPoint, findRange, fitScale, linePath, stepAtX, stepX, valueY } from "@/shared/chart/line-geometry";
 import { useWidth } from "@/shared/ui/hooks";
-import {
-  buildGroupBars,
-  findPoint,
-  findRange,
-  fitScale,
-  groupBarPaths,
-  linePath,
-  type Series,
-  stepAtX,
-  stepX,
-  valueY,
-} from "./curve-geometry";
+import { buildGroupBars, groupBarPaths, type Series } from "./curve-geometry";
 import { formatMetric } from "./training-labels";
 
 interface Chart {

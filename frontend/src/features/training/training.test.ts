@@ -1,17 +1,7 @@
 import { expect, test } from "vitest";
+import { findPoint, findRange, fitScale, linePath, stepAtX, valueY } from "@/shared/chart/line-geometry";
 import { aJob, aMetric, anEvent, aVersion } from "@/testing/builders";
-import {
-  buildGroupBars,
-  buildSeries,
-  findPoint,
-  findRange,
-  fitScale,
-  groupBarPaths,
-  linePath,
-  stepAtX,
-  sumGroupBars,
-  valueY,
-} from "./curve-geometry";
+import { buildGroupBars, buildSeries, groupBarPaths, sumGroupBars } from "./curve-geometry";
 import { rangeText } from "./curves";
 import {
   eventText,

@@ -103,3 +103,13 @@ function splitOnce(text: string, separator: string): [string, string] {
 export function updateTenant(body: TenantUpdate) {
   return unwrap(api.PATCH("/api/v1/tenant", { body: body as Schemas["TenantIn"] }));
 }
+
+/** List engines and models in the notation of the field: `extractive`, `litellm:provider/model`. */
+export function listEngineOptions(engines: readonly Engine[]): string[] {
+  return engines
+    .filter((engine) => engine.available)
+    .flatMap(({ name, models }) => {
+      const [engine = name] = name.split(":");
+      return models.length === 0 ? [name] : models.map((model) => `${engine}:${model}`);
+    });
+}

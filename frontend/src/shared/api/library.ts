@@ -110,6 +110,36 @@ export function uploadFiles(files: readonly PickedFile[], collection: string, si
   );
 }
 
+export type Collection = Schemas["CollectionOut"];
+
+/** Rename a collection. Ended runs that were limited to it follow. */
+export function renameCollection(name: string, newName: string) {
+  return unwrap(api.POST("/api/v1/library/collections/rename", { body: { name, new_name: newName } }));
+}
+
+/** Delete a collection. With `erase`, one request erases some of its documents; repeat it until `remaining` is 0. */
+export function deleteCollection(name: string, documents: "keep" | "erase") {
+  return unwrap(api.DELETE("/api/v1/library/collections", { params: { query: { name, documents } } }));
+}
+
+/** Move documents to a collection, all or none. An empty name means single files. */
+export function moveSources(sourceIds: readonly string[], collection: string) {
+  return unwrap(api.POST("/api/v1/library/sources/move", { body: { source_ids: [...sourceIds], collection } }));
+}
+
+/** Return the name of a document as people read it. */
+export function sourceName(source: Pick<Source, "title" | "name">): string {
+  return source.title || source.name;
+}
+
+export function sourceQuery(sourceId: string) {
+  return queryOptions({
+    queryKey: ["library", "source", sourceId],
+    queryFn: ({ signal }) =>
+      unwrap(api.GET("/api/v1/library/sources/{source_id}", { params: { path: { source_id: sourceId } }, signal })),
+  });
+}
+
 export function eraseSource(sourceId: string) {
   return unwrap(api.DELETE("/api/v1/library/sources/{source_id}", { params: { path: { source_id: sourceId } } }));
 }

@@ -9,6 +9,7 @@ export type Live = Schemas["LiveStatusOut"];
 export type Step = Schemas["StepOut"];
 export type StepKind = Schemas["StepKind"];
 export type RunRequest = Schemas["RunIn"];
+export type ForkRequest = Schemas["ForkIn"];
 export type FollowUpKind = Schemas["FollowUpKind"];
 
 /** Number of steps per page of the timeline. */
@@ -21,20 +22,120 @@ export function hasEnded(run: { status: RunStatus }): boolean {
   return ENDED_STATUSES.has(run.status);
 }
 
-export function runsQuery(search: string) {
+/** What a list of runs shows. Absent fields mean any. */
+export interface RunListFilter {
+  q?: string | undefined;
+  state?: "waiting" | "active" | "failed" | "ended" | undefined;
+  graph?: string | undefined;
+  tag?: string | undefined;
+  pinned?: boolean | undefined;
+  /** `true` lists only archived runs. They are left out otherwise. */
+  archived?: boolean | undefined;
+  /** First day, as `2026-11-01`, in the time of this browser. */
+  from?: string | undefined;
+  /** Last day, as `2026-11-30`. */
+  until?: string | undefined;
+  /** Id of a source that the reports cite. */
+  cites?: string | undefined;
+}
+
+/** Number of runs that one request of a list fetches. */
+export const RUN_PAGE_SIZE = 100;
+
+/** Return the moment at which a day begins, `offset` days later, or `undefined` without a day. */
+function startOfDay(day: string | undefined, offset: number): string | undefined {
+  if (!day) return undefined;
+  const date = new Date(`${day}T00:00:00`);
+  date.setDate(date.getDate() + offset);
+  return date.toISOString();
+}
+
+function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
+  const { state, archived, from, until, ...same } = filter;
+  return unwrap(
+    api.GET("/api/v1/runs", {
+      params: {
+        query: {
+          ...same,
+          status: state === "failed" ? "failed" : undefined,
+          status_group: state === "active" || state === "ended" ? state : undefined,
+          waiting_for_person: state === "waiting" || undefined,
+          archived: archived ? "only" : undefined,
+          created_from: startOfDay(from, 0),
+          created_before: startOfDay(until, 1),
+          cursor: cursor ?? undefined,
+          limit,
+        },
+      },
+      signal,
+    }),
+  );
+}
+
+/** All pages of a list that were loaded. They are not fetched again: `latestRunsQuery` brings what is new. */
+export function runListQuery(filter: RunListFilter) {
   return infiniteQueryOptions({
-    queryKey: ["runs", search],
-    queryFn: ({ pageParam, signal }) =>
-      unwrap(
-        api.GET("/api/v1/runs", {
-          params: { query: { q: search || undefined, cursor: pageParam ?? undefined, limit: 20 } },
-          signal,
-        }),
-      ),
+    queryKey: ["run-list", filter],
+    queryFn: ({ pageParam, signal }) => fetchRuns(filter, pageParam, RUN_PAGE_SIZE, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
-    refetchInterval: ({ state }) => (state.data?.pages[0]?.items.some((run) => !hasEnded(run)) ? 5_000 : false),
+    staleTime: 60_000,
+    gcTime: 60_000,
+    refetchOnWindowFocus: false,
   });
+}
+
+/** The first runs of a list, fetched regularly: new ones, and the state of those that have not ended. */
+export function latestRunsQuery(filter: RunListFilter, limit: number) {
+  return queryOptions({
+    queryKey: ["run-list-start", filter, limit],
+    queryFn: ({ signal }) => fetchRuns(filter, null, limit, signal),
+    refetchInterval: ({ state }) => (state.data?.items.some((run) => !hasEnded(run)) ? 5_000 : 30_000),
+  });
+}
+
+/** The best runs for the words of a palette: pinned ones first, then the latest. Without words, these alone. */
+export function foundRunsQuery(search: string, limit: number) {
+  return queryOptions({
+    queryKey: ["runs-found", search, limit],
+    queryFn: async ({ signal }) => {
+      const filter = { q: search || undefined };
+      const [pinned, latest] = await Promise.all([
+        fetchRuns({ ...filter, pinned: true }, null, limit, signal),
+        fetchRuns(filter, null, limit, signal),
+      ]);
+      const all = new Map([...pinned.items, ...latest.items].map((run) => [run.id, run]));
+      return [...all.values()].slice(0, limit);
+    },
+  });
+}
+
+export type RunChange = Schemas["RunChangeIn"];
+
+/** Give a run a title or tags, pin it, or archive it. Absent fields stay unchanged. */
+export function changeRun(runId: string, body: RunChange) {
+  return unwrap(api.PATCH("/api/v1/runs/{run_id}", { params: { path: { run_id: runId } }, body }));
+}
+
+/** Delete a run, with `laterRuns` also the later runs of its thread. */
+export function deleteRun(runId: string, laterRuns: boolean) {
+  return unwrap(
+    api.DELETE("/api/v1/runs/{run_id}", {
+      params: { path: { run_id: runId }, query: { later_runs: laterRuns || undefined } },
+    }),
+  );
+}
+
+/** The tags that runs have, in order: as many as one request lists. */
+export const tagsQuery = queryOptions({
+  queryKey: ["tags"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/tags", { params: { query: { limit: 500 } }, signal })),
+  staleTime: 30_000,
+});
+
+/** Return the name of a run: the title that a person gave it, else its question. */
+export function runName(run: Pick<Run, "given_title" | "question">): string {
+  return run.given_title || run.question;
 }
 
 /** Number of runs on the home page. */
@@ -86,12 +187,12 @@ export function createRun(body: RunRequest, key: string) {
   return unwrap(api.POST("/api/v1/runs", { body, params: { header: { "idempotency-key": key } } }));
 }
 
-/** Fork a run after a step. `key` is the idempotency key. */
-export function forkRun(runId: string, step: number, key: string) {
+/** Fork a run after a step, with other values from there on. `key` is the idempotency key. */
+export function forkRun(runId: string, fork: ForkRequest, key: string) {
   return unwrap(
     api.POST("/api/v1/runs/{run_id}/fork", {
       params: { path: { run_id: runId }, header: { "idempotency-key": key } },
-      body: { at_seq: step, engines: {}, message: "" },
+      body: fork,
     }),
   );
 }
@@ -110,8 +211,4 @@ export function resumeRun(runId: string) {
 
 export function sendUserMessage(runId: string, text: string) {
   return unwrap(api.POST("/api/v1/runs/{run_id}/messages", { params: { path: { run_id: runId } }, body: { text } }));
-}
-
-export function exportUrl(runId: string, format: "md" | "html" | "json"): string {
-  return `/api/v1/runs/${encodeURIComponent(runId)}/export?format=${format}`;
 }

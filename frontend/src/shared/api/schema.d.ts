@@ -4,6 +4,50 @@
  */
 
 export interface paths {
+    "/api/v1/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Api Keys
+         * @description List your tenant's API keys without their secrets, including revoked ones, oldest first. At most 1,000.
+         */
+        get: operations["list_api_keys"];
+        put?: never;
+        /**
+         * Create Api Key
+         * @description Create an API key of your tenant. The response is the only one with its secret. Not with an API key.
+         */
+        post: operations["create_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Api Key
+         * @description Revoke an API key permanently. Requests with it fail within 5 seconds. Not with an API key.
+         */
+        delete: operations["revoke_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/engines": {
         parameters: {
             query?: never;
@@ -129,6 +173,190 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/installation/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Installation Health
+         * @description Check the running installation, as `offing doctor` does. Each failed check says what to do.
+         */
+        get: operations["get_installation_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Mcp Setup
+         * @description Get the configured MCP servers with their pinned tools. None is contacted.
+         */
+        get: operations["get_mcp_setup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Add Mcp Server
+         * @description Add a public server to the configuration file, and pin the tools that were reviewed. Only for the operator.
+         */
+        put: operations["add_mcp_server"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Mcp Server
+         * @description List the present tools of a server, and what has changed since they were pinned. Takes at most 30 seconds.
+         */
+        post: operations["check_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/pin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pin Mcp Server
+         * @description Pin the present tools of a server, if they are those that were reviewed. Only for the operator.
+         */
+        put: operations["pin_mcp_server"];
+        post?: never;
+        /**
+         * Unpin Mcp Server
+         * @description Remove the pin of a server, so that runs cannot use it. Only for the operator.
+         */
+        delete: operations["unpin_mcp_server"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/mcp-servers/{name}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Mcp Server
+         * @description List the tools of a server before it is added. Nothing is stored. Only for the operator.
+         */
+        post: operations["preview_mcp_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/search-engines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Search Setup
+         * @description Get which search engines runs with web access use, and why. No variable's value is returned.
+         */
+        get: operations["get_search_setup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/search-engines/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Search Test
+         * @description Search with one engine, whether runs use it or not. The query is sent to it, and counts for its limits.
+         */
+        post: operations["run_search_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/installation/stored-data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Stored Data
+         * @description Get what is kept for how long, by which setting, and how much space it takes.
+         */
+        get: operations["get_stored_data"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/library": {
         parameters: {
             query?: never;
@@ -167,6 +395,35 @@ export interface paths {
         get: operations["list_collections"];
         put?: never;
         post?: never;
+        /**
+         * Delete Collection
+         * @description Delete a collection. `erase` erases at most 20 documents per request: repeat it until `remaining` is 0.
+         *
+         *     Ended runs that were limited to the collection keep its name in their scopes, so their follow-ups do not search
+         *     other documents instead.
+         */
+        delete: operations["delete_collection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/collections/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rename Collection
+         * @description Rename a collection. The scopes of ended runs follow, so that their follow-ups find its documents.
+         *
+         *     A folder of the server keeps its name, which is its path.
+         */
+        post: operations["rename_collection"];
         delete?: never;
         options?: never;
         head?: never;
@@ -207,6 +464,26 @@ export interface paths {
         get: operations["search_library"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/library/sources/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Sources
+         * @description Move documents to a collection, all or none. They stay the same documents, so citations stay valid.
+         */
+        post: operations["move_sources"];
         delete?: never;
         options?: never;
         head?: never;
@@ -294,6 +571,46 @@ export interface paths {
         get: operations["get_metrics"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Notifications
+         * @description List which runs wait for a person, have ended or have failed, newest first, for 90 days.
+         */
+        get: operations["list_notifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notifications/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read Notifications
+         * @description Mark a notification as read, or all up to a time.
+         */
+        post: operations["read_notifications"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1001,6 +1318,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Evidence
+         * @description List the passages that the run has read and that its report may cite, in the order in which it read them.
+         */
+        get: operations["list_evidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/export": {
         parameters: {
             query?: never;
@@ -1143,6 +1480,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Nodes
+         * @description List the nodes of a run's graph with their visits, durations, tokens and costs.
+         */
+        get: operations["list_nodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/pause": {
         parameters: {
             query?: never;
@@ -1157,6 +1514,30 @@ export interface paths {
          * @description Pause a run at its next step boundary.
          */
         post: operations["pause_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Plan
+         * @description Get the parts of the question that a run works on, and what became of the latest change of them.
+         */
+        get: operations["get_plan"];
+        /**
+         * Change Plan
+         * @description Change the plan of an active run. The change is recorded as a user message, and read in the run's next turn.
+         */
+        put: operations["change_plan"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1178,7 +1559,7 @@ export interface paths {
         put?: never;
         /**
          * Rate Report
-         * @description Rate or correct the latest report or one of its sentences. A new rating supersedes your previous one.
+         * @description Rate or correct a version of the report or one of its sentences. A new rating supersedes your previous one.
          */
         post: operations["rate_report"];
         delete?: never;
@@ -1207,6 +1588,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/report/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Report Versions
+         * @description List the differences of version `new` from version `old`, by section and sentence.
+         */
+        get: operations["compare_report_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Report Versions
+         * @description List the versions of the report, newest first. `GET /runs/{run_id}/report?version=` gets one of them.
+         */
+        get: operations["list_report_versions"];
+        put?: never;
+        /**
+         * Save Report Version
+         * @description Save an edited report as the next version. Each citation must point to words that the run has read.
+         */
+        post: operations["save_report_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/report/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Report Version
+         * @description Restore an earlier version as the next one. The versions between them stay.
+         */
+        post: operations["restore_report_version"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/resume": {
         parameters: {
             query?: never;
@@ -1221,6 +1666,70 @@ export interface paths {
          * @description Resume a paused run.
          */
         post: operations["resume_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Shares Of Run
+         * @description List the share links of a run, newest first, with those that ended within the last 90 days.
+         */
+        get: operations["list_shares_of_run"];
+        put?: never;
+        /**
+         * Create Share
+         * @description Create a link under which a version of the report can be read without an account. Its token is shown once.
+         */
+        post: operations["create_share"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Sources
+         * @description List the sources that a run has met, with what came of each.
+         */
+        get: operations["list_run_sources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/step-matches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Steps
+         * @description Search in the steps of a run. Prompts are not searched. `next` is the `after` of the next page.
+         */
+        get: operations["search_steps"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1309,6 +1818,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Usage
+         * @description Get the tokens and the cost of a run's role calls by role and model, and over its turns.
+         */
+        get: operations["get_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/wait": {
         parameters: {
             query?: never;
@@ -1368,6 +1897,126 @@ export interface paths {
          * @description End the session. With an API key there is no session, and nothing happens.
          */
         delete: operations["delete_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Shared Report
+         * @description Read a shared report. This needs no key.
+         */
+        get: operations["get_shared_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shared/{token}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Shared Report
+         * @description Download a shared report as a file. This needs no key.
+         */
+        get: operations["export_shared_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Shares
+         * @description List the share links of all runs of your tenant, newest first.
+         */
+        get: operations["list_shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/shares/{share_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Share
+         * @description Revoke a share link. It takes effect at once.
+         */
+        delete: operations["revoke_share"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/spending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Spending
+         * @description Get what your tenant spent by day, and by model where role calls record it.
+         */
+        get: operations["get_spending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tags
+         * @description List the tags that runs have, in the order of their characters.
+         */
+        get: operations["list_tags"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1476,6 +2125,74 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Tool Policies
+         * @description List your tenant's tool policies by name, at most 100. Send `policy` as `tool_policy` of a run to use one.
+         */
+        get: operations["list_tool_policies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Tool Policy
+         * @description Check a tool policy as `offing tool-policy check` does, and decide sample calls. Nothing is stored or called.
+         */
+        post: operations["check_tool_policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tool-policies/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Tool Policy
+         * @description Get a tool policy.
+         */
+        get: operations["get_tool_policy"];
+        /**
+         * Put Tool Policy
+         * @description Create or replace a tool policy. Runs that were submitted with an earlier version keep it.
+         */
+        put: operations["put_tool_policy"];
+        post?: never;
+        /**
+         * Delete Tool Policy
+         * @description Delete a tool policy. Runs that were submitted with it keep it.
+         */
+        delete: operations["delete_tool_policy"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1651,6 +2368,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Webhooks
+         * @description List your tenant's webhooks, at most 10, without their secrets.
+         */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Add Webhook
+         * @description Add a webhook. Its secret is returned once, and encrypted where it is stored.
+         */
+        post: operations["add_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Webhook
+         * @description Delete a webhook with the deliveries that wait for it.
+         */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Webhook Attempts
+         * @description List the latest 50 attempts to deliver events to a webhook, newest first.
+         */
+        get: operations["list_webhook_attempts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run Webhook Test
+         * @description Send a message of the kind `webhook.test` once, and say how it was received. Takes at most 10 seconds.
+         */
+        post: operations["run_webhook_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/login": {
         parameters: {
             query?: never;
@@ -1752,6 +2553,57 @@ export interface components {
             run_id: string;
             /** Text */
             text: string;
+        };
+        /** ApiKeyIn */
+        ApiKeyIn: {
+            /**
+             * Expires In Days
+             * @description null: until it is revoked.
+             */
+            expires_in_days?: number | null;
+            /**
+             * Name
+             * @description Where the key is used.
+             */
+            name: string;
+        };
+        /**
+         * ApiKeyOut
+         * @description An API key, without its secret.
+         * @example {
+         *       "created_at": "2026-01-01T12:00:00Z",
+         *       "expires_at": null,
+         *       "id": "0a1b2c3d4e5f",
+         *       "last_used_at": "2026-01-01T12:00:00Z",
+         *       "name": "nightly export",
+         *       "revoked_at": null
+         *     }
+         */
+        ApiKeyOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * @description null: it does not expire.
+             */
+            expires_at: string | null;
+            /** Id */
+            id: string;
+            /**
+             * Last Used At
+             * @description null: it was never used.
+             */
+            last_used_at: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Revoked At
+             * @description null: it was not revoked.
+             */
+            revoked_at: string | null;
         };
         /**
          * ArgumentSource
@@ -1908,6 +2760,28 @@ export interface components {
          * @enum {string}
          */
         ChangeKind: "added" | "changed" | "removed";
+        /**
+         * ChangeState
+         * @enum {string}
+         */
+        ChangeState: "queued" | "delivered" | "used" | "too_late";
+        /**
+         * CheckOut
+         * @description Result of a check of the installation.
+         */
+        CheckOut: {
+            /** Detail */
+            detail: string;
+            /** Name */
+            name: string;
+            /** Ok */
+            ok: boolean;
+            /**
+             * Remedy
+             * @description What to do. null: nothing.
+             */
+            remedy: string | null;
+        };
         /**
          * ChildRunOut
          * @description A run that another run started. It can be read, followed and cancelled by its id like any run.
@@ -2088,20 +2962,87 @@ export interface components {
             unverified: number;
         };
         /**
+         * CollectionDeletionOut
+         * @description What a deletion has done so far.
+         * @example {
+         *       "erased": {
+         *         "passages": 9,
+         *         "snapshots": 1,
+         *         "sources": 1,
+         *         "steps": 3
+         *       },
+         *       "kept": 50,
+         *       "remaining": 0
+         *     }
+         */
+        CollectionDeletionOut: {
+            erased: components["schemas"]["ErasureOut"];
+            /**
+             * Kept
+             * @description Number of documents that are single files now.
+             */
+            kept: number;
+            /**
+             * Remaining
+             * @description Number of documents that are still to be erased. Send the request again until it is 0.
+             */
+            remaining: number;
+        };
+        /**
          * CollectionOut
          * @example {
+         *       "active_runs": 0,
          *       "count": 50,
-         *       "name": "undici"
+         *       "latest_added_at": "2026-11-21T09:00:00Z",
+         *       "name": "undici",
+         *       "removed_count": 0
          *     }
          */
         CollectionOut: {
-            /** Count */
+            /**
+             * Active Runs
+             * @description Number of runs that have not ended and are limited to it. Until they end, it is not renamed or deleted.
+             * @default 0
+             */
+            active_runs: number;
+            /**
+             * Count
+             * @description Number of its documents that can be searched.
+             */
             count: number;
+            /**
+             * Latest Added At
+             * @description When a document was added to it last.
+             */
+            latest_added_at?: string | null;
             /**
              * Name
              * @description Empty: single files.
              */
             name: string;
+            /**
+             * Removed Count
+             * @description Number of its documents that were missing when their folder was read again.
+             * @default 0
+             */
+            removed_count: number;
+        };
+        /**
+         * CollectionRenameIn
+         * @description Another name for a collection.
+         * @example {
+         *       "name": "undici",
+         *       "new_name": "undici 7"
+         *     }
+         */
+        CollectionRenameIn: {
+            /** Name */
+            name: string;
+            /**
+             * New Name
+             * @description At most 200 characters, without slashes.
+             */
+            new_name: string;
         };
         /**
          * Condition
@@ -2159,6 +3100,78 @@ export interface components {
              * @description What they disagree about, in words of the checker. Empty: rules found it.
              */
             matter: string;
+        };
+        /**
+         * CreatedShareOut
+         * @description A new share link with its token, which is returned only here.
+         * @example {
+         *       "path": "/shared/ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+         *       "share": {
+         *         "created_at": "2026-11-21T09:00:00Z",
+         *         "expires_at": "2026-12-21T09:00:00Z",
+         *         "id": "01980000-0000-7000-8000-00000000000f",
+         *         "label": "For the team",
+         *         "last_opened_at": "2026-11-21T09:00:00Z",
+         *         "opened_count": 3,
+         *         "report_title": "How undici reuses connections",
+         *         "revoked_at": null,
+         *         "run_id": "01980000-0000-7000-8000-00000000000a",
+         *         "shows_question": true,
+         *         "state": "open",
+         *         "version": 1
+         *       },
+         *       "token": "ofs_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+         *     }
+         */
+        CreatedShareOut: {
+            /**
+             * Path
+             * @description Address of the page for readers, below the address of the web UI.
+             */
+            path: string;
+            share: components["schemas"]["ShareOut"];
+            /** Token */
+            token: string;
+        };
+        /**
+         * CreatedWebhookOut
+         * @description A new webhook with its secret, which is returned only here.
+         * @example {
+         *       "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZg==",
+         *       "webhook": {
+         *         "address": "https://hooks.example/offing",
+         *         "created_at": "2026-11-21T09:00:00Z",
+         *         "events": [
+         *           "run.waiting",
+         *           "run.failed"
+         *         ],
+         *         "id": "01980000-0000-7000-8000-000000000011",
+         *         "web_ui": "https://offing.example"
+         *       }
+         *     }
+         */
+        CreatedWebhookOut: {
+            /**
+             * Secret
+             * @description Signs each message, in the form of Standard Webhooks.
+             */
+            secret: string;
+            webhook: components["schemas"]["WebhookOut"];
+        };
+        /** DaySpendingOut */
+        DaySpendingOut: {
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /**
+             * Reserved Usd
+             * @description Reserved for calls in progress.
+             */
+            reserved_usd: number;
+            /** Used Usd */
+            used_usd: number;
         };
         /**
          * DecisionIn
@@ -2316,6 +3329,12 @@ export interface components {
             name: string;
         };
         /**
+         * EngineChoice
+         * @description Why these engines are used.
+         * @enum {string}
+         */
+        EngineChoice: "named" | "configured" | "keyless";
+        /**
          * EngineConfig
          * @description Which engine answers a role, and with which options.
          */
@@ -2457,6 +3476,18 @@ export interface components {
              * @default
              */
             offered_at: string;
+        };
+        /**
+         * EngineVariableOut
+         * @description An environment variable of a search engine. Its value is never returned.
+         */
+        EngineVariableOut: {
+            /** Is Optional */
+            is_optional: boolean;
+            /** Is Set */
+            is_set: boolean;
+            /** Name */
+            name: string;
         };
         /**
          * EnvironmentTasksIn
@@ -2649,6 +3680,49 @@ export interface components {
         EvaluationPage: {
             /** Items */
             items: components["schemas"]["EvaluationOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
+        /**
+         * EvidencePassageOut
+         * @description A passage that the run has read, which a report may cite.
+         */
+        EvidencePassageOut: {
+            /** Heading */
+            heading: string;
+            /**
+             * Id
+             * @description Id of the passage in the run, such as E3.
+             */
+            id: string;
+            /**
+             * Name
+             * @description Path in its folder, name of the file, or address of the web page. Empty: unknown.
+             */
+            name: string;
+            passage: components["schemas"]["SpanModel"];
+            /**
+             * Source
+             * @description Short id of its source in the run, such as S1. It is not that of a report.
+             */
+            source: string;
+            /**
+             * Source Id
+             * Format: uuid
+             */
+            source_id: string;
+            /** Text */
+            text: string;
+            /** Title */
+            title: string;
+        };
+        /** EvidencePassagePage */
+        EvidencePassagePage: {
+            /** Items */
+            items: components["schemas"]["EvidencePassageOut"][];
             /**
              * Next
              * @description Cursor for the next page. null: this is the last page.
@@ -2921,12 +3995,38 @@ export interface components {
             /** Pair Count */
             pair_count: number;
         };
+        /** GraphEdgeOut */
+        GraphEdgeOut: {
+            /**
+             * Is Conditional
+             * @description Whether the graph decides in each run if it takes this edge.
+             */
+            is_conditional: boolean;
+            /** Source */
+            source: string;
+            /** Target */
+            target: string;
+        };
         /**
          * GraphOut
          * @example {
          *       "description": "Plans, acts, checks and writes.",
          *       "diagram": "graph TD; planner-->executor;",
+         *       "edges": [
+         *         {
+         *           "is_conditional": true,
+         *           "source": "planner",
+         *           "target": "executor"
+         *         }
+         *       ],
+         *       "has_editable_plan": true,
          *       "name": "agentflow",
+         *       "nodes": [
+         *         "__start__",
+         *         "planner",
+         *         "executor",
+         *         "__end__"
+         *       ],
          *       "optional_roles": [
          *         "checker"
          *       ],
@@ -2949,6 +4049,13 @@ export interface components {
              * @description Mermaid diagram generated from the graph.
              */
             diagram: string;
+            /** Edges */
+            edges: components["schemas"]["GraphEdgeOut"][];
+            /**
+             * Has Editable Plan
+             * @description Whether its runs read changes of their plan.
+             */
+            has_editable_plan: boolean;
             /**
              * Interactions
              * @description When its runs can ask a person before they research.
@@ -2957,6 +4064,11 @@ export interface components {
             interactions: components["schemas"]["Interaction"][];
             /** Name */
             name: string;
+            /**
+             * Nodes
+             * @description Nodes of the graph, `__start__` first. Empty: the graph cannot be built without a run.
+             */
+            nodes: string[];
             /**
              * Optional Roles
              * @description Roles that are asked only if the engines of a run name them. `all` leaves them out.
@@ -3162,10 +4274,60 @@ export interface components {
             text: string;
         };
         /**
+         * InstallationHealthOut
+         * @description The state of the installation. Another tenant than that of the machine gets fewer checks and no workers.
+         * @example {
+         *       "checks": [
+         *         {
+         *           "detail": "17.2, embedded",
+         *           "name": "Postgres",
+         *           "ok": true,
+         *           "remedy": null
+         *         },
+         *         {
+         *           "detail": "none is alive, so no run advances",
+         *           "name": "Workers",
+         *           "ok": false,
+         *           "remedy": "Run `offing up`, or start a worker. Its log says why one has ended."
+         *         }
+         *       ],
+         *       "ok": false,
+         *       "workers": [
+         *         {
+         *           "name": "host:4711:a1b2c3d4",
+         *           "runs": 3,
+         *           "silent_seconds": 4.2,
+         *           "slots": 200,
+         *           "started_at": "2026-01-01T12:00:00Z",
+         *           "version": "0.1.0"
+         *         }
+         *       ]
+         *     }
+         */
+        InstallationHealthOut: {
+            /** Checks */
+            checks: components["schemas"]["CheckOut"][];
+            /**
+             * Ok
+             * @description Whether all checks have passed.
+             */
+            ok: boolean;
+            /**
+             * Workers
+             * @description At most 200, most recently seen first.
+             */
+            workers: components["schemas"]["WorkerOut"][];
+        };
+        /**
          * Interaction
          * @enum {string}
          */
         Interaction: "clarify" | "plan_review";
+        /**
+         * ItemState
+         * @enum {string}
+         */
+        ItemState: "open" | "partly" | "covered" | "not_in_documents";
         /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
@@ -3195,6 +4357,27 @@ export interface components {
          * @enum {string}
          */
         KindChooser: "person" | "model" | "rules";
+        /** KindSizeOut */
+        KindSizeOut: {
+            /** Kind */
+            kind: string;
+            /**
+             * Row Estimate
+             * @description Estimated number of rows.
+             */
+            row_estimate: number;
+            /**
+             * Size Bytes
+             * @description With indexes, of all tenants.
+             */
+            size_bytes: number;
+        };
+        /**
+         * Layout
+         * @description Place of a sentence in its section.
+         * @enum {string}
+         */
+        Layout: "statement" | "paragraph" | "continued" | "item" | "header" | "row";
         /**
          * LibraryStatusOut
          * @example {
@@ -3241,10 +4424,168 @@ export interface components {
             worker_heartbeat_at?: string | null;
         };
         /**
+         * MarkOut
+         * @description A part of a text that is marked.
+         */
+        MarkOut: {
+            /**
+             * End
+             * @description Code point after the last one.
+             */
+            end: number;
+            /**
+             * Start
+             * @description First code point.
+             */
+            start: number;
+        };
+        /**
          * MatchLocation
          * @enum {string}
          */
         MatchLocation: "title" | "question" | "report";
+        /**
+         * McpFieldChangeOut
+         * @description A changed field of a tool: its description, or a path in the schema of its arguments.
+         */
+        McpFieldChangeOut: {
+            /**
+             * After
+             * @description null: it does not exist any more.
+             */
+            after: string | null;
+            /**
+             * Before
+             * @description null: it did not exist.
+             */
+            before: string | null;
+            /** Field */
+            field: string;
+        };
+        /**
+         * McpListingOut
+         * @description What a server lists now.
+         * @example {
+         *       "changes": [
+         *         {
+         *           "fields": [
+         *             {
+         *               "after": "Searches the wiki.",
+         *               "before": "Searches.",
+         *               "field": "description"
+         *             },
+         *             {
+         *               "after": "50",
+         *               "before": "20",
+         *               "field": "schema.properties.limit.maximum"
+         *             }
+         *           ],
+         *           "kind": "changed",
+         *           "omitted_fields": 0,
+         *           "tool": "search"
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *       "tools": [
+         *         {
+         *           "arguments": [
+         *             "query",
+         *             "limit"
+         *           ],
+         *           "description": "Searches the wiki.",
+         *           "is_allowed": true,
+         *           "name": "search",
+         *           "problem": ""
+         *         }
+         *       ]
+         *     }
+         */
+        McpListingOut: {
+            /**
+             * Changes
+             * @description Differences from the pinned tools.
+             */
+            changes: components["schemas"]["McpToolChangeOut"][];
+            /**
+             * Problem
+             * @description Why the server did not list its tools. Empty: it did.
+             */
+            problem: string;
+            /**
+             * Sha256
+             * @description Hash of the tool list, for pinning it. Empty: the server did not list its tools.
+             */
+            sha256: string;
+            /** Tools */
+            tools: components["schemas"]["McpToolOut"][];
+        };
+        /**
+         * McpPinIn
+         * @description The tool list that was reviewed. If the server lists another one, nothing is pinned.
+         */
+        McpPinIn: {
+            /**
+             * Sha256
+             * @description Hash of the tool list that was reviewed.
+             */
+            sha256: string;
+        };
+        /**
+         * McpSecretOut
+         * @description An environment variable whose value is sent to the server. The value is never returned.
+         */
+        McpSecretOut: {
+            /** Is Set */
+            is_set: boolean;
+            /** Name */
+            name: string;
+            /** Sent As */
+            sent_as: string;
+        };
+        /**
+         * McpServerAddIn
+         * @description A server with the tool list that was reviewed. If the server lists another one, it is not added.
+         */
+        McpServerAddIn: {
+            /**
+             * Bearer
+             * @description Environment variable with the bearer token, such as MCP_WIKI_TOKEN. null: none is sent.
+             */
+            bearer?: string | null;
+            /**
+             * Sha256
+             * @description Hash of the tool list that was reviewed.
+             */
+            sha256: string;
+            /**
+             * Tools
+             * @description Tools that runs may use.
+             * @default []
+             */
+            tools: string[];
+            /** Url */
+            url: string;
+        };
+        /**
+         * McpServerIn
+         * @description A public MCP server, which is called over HTTPS.
+         */
+        McpServerIn: {
+            /**
+             * Bearer
+             * @description Environment variable with the bearer token, such as MCP_WIKI_TOKEN. null: none is sent.
+             */
+            bearer?: string | null;
+            /**
+             * Tools
+             * @description Tools that runs may use.
+             * @default []
+             */
+            tools: string[];
+            /** Url */
+            url: string;
+        };
         /**
          * McpServerOut
          * @description An MCP server that runs may name in their scope.
@@ -3263,6 +4604,126 @@ export interface components {
              * @description Names of its tools in tool calls.
              */
             tools: string[];
+        };
+        /**
+         * McpServerStateOut
+         * @description A configured MCP server.
+         */
+        McpServerStateOut: {
+            /**
+             * Host
+             * @description Host and port of its address.
+             */
+            host: string;
+            /**
+             * Is Private
+             * @description Whether it may be outside the public internet.
+             */
+            is_private: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Pinned Sha256
+             * @description Hash of the pinned tool list. null: not pinned.
+             */
+            pinned_sha256: string | null;
+            /**
+             * Problem
+             * @description Why no run can use it. Empty: runs can.
+             */
+            problem: string;
+            /** Secrets */
+            secrets: components["schemas"]["McpSecretOut"][];
+            /** Tools */
+            tools: components["schemas"]["McpToolOut"][];
+        };
+        /**
+         * McpSetupOut
+         * @description The MCP servers of the operator.
+         * @example {
+         *       "is_configured": true,
+         *       "problem": "",
+         *       "remedy": "",
+         *       "servers": [
+         *         {
+         *           "host": "mcp.wiki.example",
+         *           "is_private": false,
+         *           "name": "wiki",
+         *           "pinned_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+         *           "problem": "",
+         *           "secrets": [
+         *             {
+         *               "is_set": true,
+         *               "name": "MCP_WIKI_TOKEN",
+         *               "sent_as": "bearer token"
+         *             }
+         *           ],
+         *           "tools": [
+         *             {
+         *               "arguments": [
+         *                 "query",
+         *                 "limit"
+         *               ],
+         *               "description": "Searches the wiki.",
+         *               "is_allowed": true,
+         *               "name": "search",
+         *               "problem": ""
+         *             }
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        McpSetupOut: {
+            /**
+             * Is Configured
+             * @description Whether OFFING_MCP_CONFIG names a file.
+             */
+            is_configured: boolean;
+            /**
+             * Problem
+             * @description Why the files cannot be used. Empty: they can.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /** Servers */
+            servers: components["schemas"]["McpServerStateOut"][];
+        };
+        /** McpToolChangeOut */
+        McpToolChangeOut: {
+            /** Fields */
+            fields: components["schemas"]["McpFieldChangeOut"][];
+            kind: components["schemas"]["ToolChangeKind"];
+            /**
+             * Omitted Fields
+             * @description Number of further changed fields.
+             */
+            omitted_fields: number;
+            /** Tool */
+            tool: string;
+        };
+        /**
+         * McpToolOut
+         * @description A tool of a server. Its name, description and arguments are text of the server: data, not instructions.
+         */
+        McpToolOut: {
+            /** Arguments */
+            arguments: string[];
+            /** Description */
+            description: string;
+            /**
+             * Is Allowed
+             * @description Whether the operator's configuration allows it.
+             */
+            is_allowed: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Problem
+             * @description Why runs cannot use it although it is allowed. Empty: they can.
+             */
+            problem: string;
         };
         /**
          * ModelDetailsOut
@@ -3288,11 +4749,268 @@ export interface components {
             output_usd: number | null;
         };
         /**
+         * ModelSpendingOut
+         * @description Recorded role calls of one model on one day.
+         */
+        ModelSpendingOut: {
+            /** Call Count */
+            call_count: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Cost Usd */
+            cost_usd: number;
+            /**
+             * Day
+             * Format: date
+             */
+            day: string;
+            /** Engine */
+            engine: string;
+            /**
+             * Is Priced
+             * @description false: the price of a call is unknown, and the cost is too low.
+             */
+            is_priced: boolean;
+            /** Model */
+            model: string;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+        };
+        /**
+         * NamedToolPolicyIn
+         * @description A tool policy to keep. It is checked for a graph and a scope when a run is submitted with it.
+         */
+        NamedToolPolicyIn: {
+            policy: components["schemas"]["ToolPolicy"];
+        };
+        /**
+         * NamedToolPolicyOut
+         * @example {
+         *       "name": "searching",
+         *       "policy": {
+         *         "rules": [
+         *           {
+         *             "allow_other_args": true,
+         *             "max_calls": 20,
+         *             "tool": "web_search"
+         *           }
+         *         ]
+         *       },
+         *       "updated_at": "2026-01-01T12:00:00Z"
+         *     }
+         */
+        NamedToolPolicyOut: {
+            /** Name */
+            name: string;
+            /**
+             * Policy
+             * @description The policy without default values, as `POST /runs` takes it. null: this version cannot read it.
+             */
+            policy: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * NewApiKeyOut
+         * @description A new API key with its secret, which is never returned again.
+         * @example {
+         *       "id": "0a1b2c3d4e5f",
+         *       "key": "ofg_0a1b2c3d4e5f_..."
+         *     }
+         */
+        NewApiKeyOut: {
+            /** Id */
+            id: string;
+            /** Key */
+            key: string;
+        };
+        /**
+         * NewCitationIn
+         * @description Words of a passage that the run has read, to cite. Words that are not in the passage are rejected.
+         */
+        NewCitationIn: {
+            /** @description A passage of `GET /runs/{run_id}/evidence`. */
+            passage: components["schemas"]["SpanModel"];
+            /**
+             * Quote
+             * @description Words copied from the passage.
+             */
+            quote: string;
+        };
+        /**
+         * NodeUsageList
+         * @example {
+         *       "items": [
+         *         {
+         *           "cost_usd": 0.0042,
+         *           "last_seq": 19,
+         *           "ms": 5200,
+         *           "node": "planner",
+         *           "roles": [
+         *             "planner"
+         *           ],
+         *           "steps": 4,
+         *           "tokens": 9100,
+         *           "visits": 4
+         *         }
+         *       ]
+         *     }
+         */
+        NodeUsageList: {
+            /**
+             * Items
+             * @description In the order in which they first recorded a call.
+             */
+            items: components["schemas"]["NodeUsageOut"][];
+        };
+        /**
+         * NodeUsageOut
+         * @description What a node of the graph has recorded. Nodes that made no call are left out.
+         */
+        NodeUsageOut: {
+            /** Cost Usd */
+            cost_usd: number;
+            /**
+             * Last Seq
+             * @description The last step that it recorded.
+             */
+            last_seq: number;
+            /**
+             * Ms
+             * @description Duration of its calls in milliseconds.
+             */
+            ms: number;
+            /**
+             * Node
+             * @description Empty: steps whose node is unknown, because it was started with LangGraph's Send.
+             */
+            node: string;
+            /**
+             * Roles
+             * @description Roles that it has called.
+             */
+            roles: string[];
+            /** Steps */
+            steps: number;
+            /** Tokens */
+            tokens: number;
+            /**
+             * Visits
+             * @description Number of supersteps in which the node recorded a call.
+             */
+            visits: number;
+        };
+        /**
+         * NotificationOut
+         * @description A run waits for a person, has ended or has failed.
+         */
+        NotificationOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "run.waiting" | "run.done" | "run.failed" | "run.cancelled";
+            /**
+             * Read At
+             * @description null: unread.
+             */
+            read_at: string | null;
+            /**
+             * Request
+             * @description Number of the input request that the run waits for. null: none.
+             */
+            request: number | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /**
+             * Title
+             * @description Title that a person gave the run, or the beginning of its question.
+             */
+            title: string;
+        };
+        /**
+         * NotificationPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "id": "01980000-0000-7000-8000-000000000010",
+         *           "kind": "run.done",
+         *           "read_at": null,
+         *           "request": null,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "title": "How does undici reuse connections?"
+         *         }
+         *       ],
+         *       "next": null,
+         *       "unread_count": 1
+         *     }
+         */
+        NotificationPage: {
+            /** Items */
+            items: components["schemas"]["NotificationOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+            /**
+             * Unread Count
+             * @description Number of unread notifications, at most 100.
+             */
+            unread_count: number;
+        };
+        /**
          * Outcome
          * @description How a rollout ended. Training treats each outcome differently.
          * @enum {string}
          */
         Outcome: "answered" | "no_answer" | "truncated" | "violated" | "infra_error";
+        /**
+         * OutcomeOut
+         * @description What would happen to a call at the start of a run.
+         */
+        OutcomeOut: {
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "allow" | "ask" | "deny" | "replace" | "invalid";
+            /** Reason */
+            reason: string;
+            /** @description The call that is made instead. null: none. */
+            replacement: components["schemas"]["SampleCallIn"] | null;
+            /**
+             * Replacement Outcome
+             * @description What happens to it.
+             */
+            replacement_outcome: ("allow" | "ask" | "deny" | "replace" | "invalid") | null;
+            /** Replacement Reason */
+            replacement_reason: string;
+            /**
+             * Rule
+             * @description The rule that decides. Empty: no rule does.
+             */
+            rule: string;
+        };
         /**
          * PassageOut
          * @description A span of a text with the text around it.
@@ -3359,6 +5077,144 @@ export interface components {
              * @default 1
              */
             weight: number;
+        };
+        /**
+         * PlanChangeOut
+         * @description The latest change of the plan by a person.
+         */
+        PlanChangeOut: {
+            /**
+             * Consumed Seq
+             * @description Step with which the graph has read it. 0: not yet.
+             */
+            consumed_seq: number;
+            /**
+             * Seq
+             * @description Step that records the change.
+             */
+            seq: number;
+            /** @description queued: the graph has not read it yet. delivered: the graph has read it. used: a step was planned with it. too_late: the run ended before the graph read it. */
+            state: components["schemas"]["ChangeState"];
+            /**
+             * Used Seq
+             * @description The first plan that was made with it. 0: not yet.
+             */
+            used_seq: number;
+        };
+        /**
+         * PlanIn
+         * @description A plan that replaces the one of a run. Items that are left out are removed.
+         * @example {
+         *       "items": [
+         *         {
+         *           "must_answer": true,
+         *           "text": "How does a Pool reuse connections?"
+         *         }
+         *       ],
+         *       "version": 3
+         *     }
+         */
+        PlanIn: {
+            /** Items */
+            items: components["schemas"]["PlanItemIn"][];
+            /**
+             * Version
+             * @description `version` of the plan that is replaced.
+             */
+            version: number;
+        };
+        /** PlanItemIn */
+        PlanItemIn: {
+            /**
+             * Must Answer
+             * @description Whether the run is to continue while this part is open, within its budget.
+             * @default false
+             */
+            must_answer: boolean;
+            /**
+             * Text
+             * @example What does a fork copy?
+             */
+            text: string;
+        };
+        /**
+         * PlanItemOut
+         * @description A part of the question.
+         */
+        PlanItemOut: {
+            /**
+             * Missing
+             * @description What is still missing. Empty: nothing, or not verified yet.
+             */
+            missing: string;
+            /** Must Answer */
+            must_answer: boolean;
+            /** @description The latest verification of it. open: not covered, or not verified yet. */
+            state: components["schemas"]["ItemState"];
+            /** Text */
+            text: string;
+        };
+        /**
+         * PlanOut
+         * @description The parts of the question that a run works on.
+         * @example {
+         *       "change": {
+         *         "consumed_seq": 13,
+         *         "seq": 9,
+         *         "state": "used",
+         *         "used_seq": 14
+         *       },
+         *       "items": [
+         *         {
+         *           "missing": "When a connection is closed.",
+         *           "must_answer": true,
+         *           "state": "partly",
+         *           "text": "How does a Pool reuse connections?"
+         *         }
+         *       ],
+         *       "supports_changes": true,
+         *       "version": 9
+         *     }
+         */
+        PlanOut: {
+            /** @description null: nobody has changed the plan. */
+            change: components["schemas"]["PlanChangeOut"] | null;
+            /** Items */
+            items: components["schemas"]["PlanItemOut"][];
+            /**
+             * Supports Changes
+             * @description Whether the graph of the run reads changes of its plan.
+             */
+            supports_changes: boolean;
+            /**
+             * Version
+             * @description Step that set these items; a change names it. 0: there is no plan yet.
+             */
+            version: number;
+        };
+        /**
+         * PolicyToolOut
+         * @description A tool that the run would have.
+         */
+        PolicyToolOut: {
+            /**
+             * Arguments
+             * @description JSON schema of the arguments.
+             */
+            arguments: {
+                [key: string]: unknown;
+            };
+            /**
+             * Changes Something
+             * @description Whether a call has an effect outside the run.
+             */
+            changes_something: boolean;
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Sends Data Out */
+            sends_data_out: boolean;
         };
         /**
          * PolicyVersionOut
@@ -4276,6 +6132,11 @@ export interface components {
              * @description -1 wrong, 0 neutral, 1 good.
              */
             value?: number | null;
+            /**
+             * Version
+             * @description The rated version of the report. null: the latest.
+             */
+            version?: number | null;
         };
         /**
          * RatingOut
@@ -4321,6 +6182,22 @@ export interface components {
             version: number;
         };
         /**
+         * ReadNotificationsIn
+         * @description Which notifications a person has seen.
+         */
+        ReadNotificationsIn: {
+            /**
+             * Id
+             * @description null: all up to `until`.
+             */
+            id?: string | null;
+            /**
+             * Until
+             * @description null: now.
+             */
+            until?: string | null;
+        };
+        /**
          * ReportChangesOut
          * @description Differences from the version before, found by comparison.
          */
@@ -4345,6 +6222,42 @@ export interface components {
              * @description Title of the version before, if it was different. Empty: it is the same.
              */
             title_before: string;
+        };
+        /**
+         * ReportEditIn
+         * @description A whole report as a person left it. It becomes the next version.
+         *
+         *     A sentence with the text and the citations that it had keeps its verdicts. Any other sentence is checked by rules,
+         *     without a model, and is marked as edited by a person.
+         */
+        ReportEditIn: {
+            /** @description The short answer. null: none. */
+            answer?: components["schemas"]["SentenceIn"] | null;
+            /**
+             * Base Version
+             * @description The edited version, to which ids and numbers of citations refer.
+             */
+            base_version: number;
+            /**
+             * Latest Version
+             * @description The newest version that you have seen. If there is a newer one, the response is 409. null: the edited version.
+             */
+            latest_version?: number | null;
+            /**
+             * Limitations
+             * @default
+             */
+            limitations: string;
+            /**
+             * Note
+             * @description What was changed and why, for readers of the versions.
+             * @default
+             */
+            note: string;
+            /** Sections */
+            sections: components["schemas"]["SectionIn"][];
+            /** Title */
+            title: string;
         };
         /**
          * ReportLength
@@ -4459,6 +6372,11 @@ export interface components {
             answer: components["schemas"]["SentenceOut"] | null;
             /** Author */
             author: string;
+            /**
+             * Base Version
+             * @description The version that was edited or restored. null: the run wrote it.
+             */
+            base_version: number | null;
             /** @description The work of the checker. Null: the run has none. */
             check: components["schemas"]["ClaimCheckOut"] | null;
             /** Citations */
@@ -4478,6 +6396,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Edited By
+             * @description The person who saved this version. null: the run wrote it.
+             */
+            edited_by: string | null;
             /** @description The earlier report that this one follows, with the changes. null: it follows none. */
             follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
             /**
@@ -4485,8 +6408,18 @@ export interface components {
              * @description Who gave the verdicts, in words. Empty: no sentence cites anything.
              */
             judged_by: string;
+            /**
+             * Latest Version
+             * @description The newest version of the report.
+             */
+            latest_version: number;
             /** Limitations */
             limitations: string;
+            /**
+             * Note
+             * @description What the person noted about it. Empty: nothing.
+             */
+            note: string;
             reason: components["schemas"]["StopReason"];
             /** @description The draft went back to its writer because of sentences without support. Null: it did not. */
             revision: components["schemas"]["RevisionOut"] | null;
@@ -4532,6 +6465,45 @@ export interface components {
              */
             template: string;
         };
+        /** ReportVersionOut */
+        ReportVersionOut: {
+            /**
+             * Author
+             * @description Engine and model of the run's writer. Empty: unknown.
+             */
+            author: string;
+            /**
+             * Base Version
+             * @description The version that was edited or restored. null: the run wrote it.
+             */
+            base_version: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Edited By
+             * @description The person who saved the version. null: the run wrote it.
+             */
+            edited_by: string | null;
+            /** Note */
+            note: string;
+            /** Title */
+            title: string;
+            /** Version */
+            version: number;
+        };
+        /** ReportVersionPage */
+        ReportVersionPage: {
+            /** Items */
+            items: components["schemas"]["ReportVersionOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
         /**
          * Responder
          * @description Who responded to an input request.
@@ -4558,6 +6530,40 @@ export interface components {
             reviews: components["schemas"]["ToolReviewOut"][];
         };
         /**
+         * RestoreIn
+         * @description Restore an earlier version of a report as the next version.
+         */
+        RestoreIn: {
+            /**
+             * Latest Version
+             * @description The newest version that you have seen. If there is a newer one: 409.
+             */
+            latest_version: number;
+            /**
+             * Note
+             * @default
+             */
+            note: string;
+        };
+        /**
+         * RetentionRuleOut
+         * @description How long a kind of data is kept.
+         */
+        RetentionRuleOut: {
+            /** Kind */
+            kind: string;
+            /**
+             * Value
+             * @description Days, checkpoints or items, as the kind says. null: no limit.
+             */
+            value: number | null;
+            /**
+             * Variable
+             * @description Environment variable that changes it. null: no setting does.
+             */
+            variable: string | null;
+        };
+        /**
          * ReviewDecision
          * @description Decision of a person about a plan.
          * @enum {string}
@@ -4580,6 +6586,45 @@ export interface components {
              * @description Why the corrections were not made or not used. Empty: they were used.
              */
             skipped: string;
+        };
+        /**
+         * RoleUsageOut
+         * @description Role calls of one role with one model, including those whose answer was rejected.
+         */
+        RoleUsageOut: {
+            /** Cached Prompt Tokens */
+            cached_prompt_tokens: number;
+            /** Calls */
+            calls: number;
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Cost Usd */
+            cost_usd: number;
+            /** Engine */
+            engine: string;
+            /**
+             * Is Priced
+             * @description false: the price of the model is unknown, so the cost is too low.
+             */
+            is_priced: boolean;
+            /** Model */
+            model: string;
+            /**
+             * Ms
+             * @description Duration of the calls in milliseconds.
+             */
+            ms: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Reasoning Tokens */
+            reasoning_tokens: number;
+            /**
+             * Rejected
+             * @description Calls whose answer was rejected.
+             */
+            rejected: number;
+            /** Role */
+            role: string;
         };
         /**
          * RollbackOut
@@ -5636,7 +7681,13 @@ export interface components {
          * @description Where a run matches a search best: the text with the most of the searched words.
          * @example {
          *       "excerpt": "How does undici reuse connections?",
-         *       "location": "question"
+         *       "location": "question",
+         *       "marks": [
+         *         {
+         *           "end": 15,
+         *           "start": 9
+         *         }
+         *       ]
          *     }
          */
         RunMatchOut: {
@@ -5646,6 +7697,12 @@ export interface components {
              */
             excerpt: string;
             location: components["schemas"]["MatchLocation"];
+            /**
+             * Marks
+             * @description The searched words in the excerpt, in order.
+             * @default []
+             */
+            marks: components["schemas"]["MarkOut"][];
         };
         /**
          * RunOut
@@ -5860,7 +7917,13 @@ export interface components {
          *           "last_seq": 9,
          *           "match": {
          *             "excerpt": "How does undici reuse connections?",
-         *             "location": "question"
+         *             "location": "question",
+         *             "marks": [
+         *               {
+         *                 "end": 15,
+         *                 "start": 9
+         *               }
+         *             ]
          *           },
          *           "pending_input_requests": 0,
          *           "pinned_at": null,
@@ -5910,6 +7973,91 @@ export interface components {
              * @default 0
              */
             unindexed_runs: number;
+        };
+        /**
+         * RunSourceList
+         * @example {
+         *       "is_complete": true,
+         *       "items": [
+         *         {
+         *           "key": "01980000-0000-7000-8000-00000000000c",
+         *           "name": "docs/api/Pool.md",
+         *           "reason": "",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "span_count": 1,
+         *           "spans": [
+         *             {
+         *               "end": 640,
+         *               "start": 120,
+         *               "text_id": "01980000-0000-7000-8000-00000000000d"
+         *             }
+         *           ],
+         *           "state": "cited",
+         *           "step_count": 2,
+         *           "step_seqs": [
+         *             6,
+         *             11
+         *           ],
+         *           "title": "Pool"
+         *         }
+         *       ],
+         *       "total": 1
+         *     }
+         */
+        RunSourceList: {
+            /**
+             * Is Complete
+             * @description false: only the sources of the latest 5,000 tool results were read.
+             */
+            is_complete: boolean;
+            /**
+             * Items
+             * @description In the order in which the run first met them, at most 1,000.
+             */
+            items: components["schemas"]["RunSourceOut"][];
+            /** Total */
+            total: number;
+        };
+        /** RunSourceOut */
+        RunSourceOut: {
+            /**
+             * Key
+             * @description Id in the library, or the address of a page that was not read.
+             */
+            key: string;
+            /**
+             * Name
+             * @description Path of the document, or address of the page. Empty: unknown.
+             */
+            name: string;
+            /**
+             * Reason
+             * @description Why it was rejected, blocked or not read. Empty for other states.
+             */
+            reason: string;
+            /**
+             * Source Id
+             * @description null: the source is not in the library.
+             */
+            source_id: string | null;
+            /** Span Count */
+            span_count: number;
+            /**
+             * Spans
+             * @description Passages of it that the run received, at most 12.
+             */
+            spans: components["schemas"]["SpanOut"][];
+            /** @description cited: by the latest report. read: the run read on in it. found: a search returned it. rejected: a judge set aside all its passages. blocked: the tool policy denied the call. failed: it could not be read. */
+            state: components["schemas"]["SourceState"];
+            /** Step Count */
+            step_count: number;
+            /**
+             * Step Seqs
+             * @description Steps that met it, oldest first, at most 50.
+             */
+            step_seqs: number[];
+            /** Title */
+            title: string;
         };
         /**
          * RunStatisticsList
@@ -6040,6 +8188,31 @@ export interface components {
              */
             parent_id: string | null;
         };
+        /** SampleCallIn */
+        SampleCallIn: {
+            /**
+             * Args
+             * @default {}
+             */
+            args: {
+                [key: string]: unknown;
+            };
+            /** Tool */
+            tool: string;
+        };
+        /** SampleDecisionOut */
+        SampleDecisionOut: {
+            /** @description After the run has read untrusted text. */
+            after: components["schemas"]["OutcomeOut"];
+            /** Args */
+            args: {
+                [key: string]: unknown;
+            };
+            /** @description Before the run has read untrusted text. */
+            before: components["schemas"]["OutcomeOut"];
+            /** Tool */
+            tool: string;
+        };
         /**
          * ScopeIn
          * @description Which part of the document library a run may see, and which sources outside it may use.
@@ -6154,6 +8327,27 @@ export interface components {
              */
             weight: number;
         };
+        /** SearchEngineOut */
+        SearchEngineOut: {
+            /** Cost */
+            cost: string;
+            /** Covers */
+            covers: string;
+            /**
+             * Is Ready
+             * @description Whether its required variables are set.
+             */
+            is_ready: boolean;
+            /**
+             * Is Used
+             * @description Whether runs with web access query it.
+             */
+            is_used: boolean;
+            /** Name */
+            name: string;
+            /** Variables */
+            variables: components["schemas"]["EngineVariableOut"][];
+        };
         /** SearchHitOut */
         SearchHitOut: {
             /** End */
@@ -6206,6 +8400,96 @@ export interface components {
              */
             notices?: string[];
         };
+        /**
+         * SearchSetupOut
+         * @description The search engines, as the environment of the API says.
+         * @example {
+         *       "choice": "configured",
+         *       "engines": [
+         *         {
+         *           "cost": "see the provider",
+         *           "covers": "the web",
+         *           "is_ready": true,
+         *           "is_used": true,
+         *           "name": "brave",
+         *           "variables": [
+         *             {
+         *               "is_optional": false,
+         *               "is_set": true,
+         *               "name": "BRAVE_API_KEY"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "remedy": ""
+         *     }
+         */
+        SearchSetupOut: {
+            /** @description Why these are used. named: OFFING_SEARCH_ENGINES names them. configured: their required variables are set. keyless: no engine is configured, so those are used that need nothing. */
+            choice: components["schemas"]["EngineChoice"];
+            /**
+             * Engines
+             * @description All engines: first those that are used, in their order.
+             */
+            engines: components["schemas"]["SearchEngineOut"][];
+            /**
+             * Problem
+             * @description Why no run can search the web. Empty: runs can.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+        };
+        /**
+         * SearchTestHitOut
+         * @description A hit. Its texts come from the search engine.
+         */
+        SearchTestHitOut: {
+            /** Title */
+            title: string;
+            /** Url */
+            url: string;
+        };
+        /** SearchTestIn */
+        SearchTestIn: {
+            /**
+             * Query
+             * @default coral reef
+             */
+            query: string;
+        };
+        /**
+         * SearchTestOut
+         * @description Result of a test search with one engine.
+         * @example {
+         *       "hits": [
+         *         {
+         *           "title": "Coral reef",
+         *           "url": "https://en.wikipedia.org/wiki/Coral_reef"
+         *         }
+         *       ],
+         *       "problem": "",
+         *       "remedy": "",
+         *       "seconds": 0.8
+         *     }
+         */
+        SearchTestOut: {
+            /**
+             * Hits
+             * @description At most 5, best first.
+             */
+            hits: components["schemas"]["SearchTestHitOut"][];
+            /**
+             * Problem
+             * @description Why the engine failed. Empty: it did not.
+             */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /** Seconds */
+            seconds: number;
+        };
         /** SectionChangeOut */
         SectionChangeOut: {
             /**
@@ -6224,6 +8508,16 @@ export interface components {
              * @description Its sentences that are not the same.
              */
             sentences: components["schemas"]["SentenceChangeOut"][];
+        };
+        /** SectionIn */
+        SectionIn: {
+            /**
+             * Heading
+             * @default
+             */
+            heading: string;
+            /** Sentences */
+            sentences: components["schemas"]["SentenceIn"][];
         };
         /** SectionOut */
         SectionOut: {
@@ -6246,10 +8540,36 @@ export interface components {
              */
             text: string;
         };
+        /**
+         * SentenceIn
+         * @description A sentence of an edited report.
+         */
+        SentenceIn: {
+            /**
+             * Citations
+             * @description Numbers of citations and of named passages of the edited version, or new citations.
+             * @default []
+             */
+            citations: (number | components["schemas"]["NewCitationIn"])[];
+            /**
+             * Id
+             * @description Id of the sentence in the edited version. null: it is new.
+             */
+            id?: string | null;
+            /** @default statement */
+            layout: components["schemas"]["Layout"];
+            /** Text */
+            text: string;
+        };
         /** SentenceOut */
         SentenceOut: {
             /** Citations */
             citations: number[];
+            /**
+             * Edited
+             * @description Whether a person wrote the sentence, or changed its text or citations.
+             */
+            edited: boolean;
             /** Id */
             id: string;
             /** @description The verdict of the checker. Null: it judged none. */
@@ -6296,6 +8616,7 @@ export interface components {
          * SessionOut
          * @example {
          *       "csrf_token": "Zy0u",
+         *       "is_operator": false,
          *       "tenant": "local"
          *     }
          */
@@ -6305,8 +8626,418 @@ export interface components {
              * @description Value of the X-CSRF-Token header for writes. null for API keys.
              */
             csrf_token: string | null;
+            /**
+             * Is Operator
+             * @description Whether it may change the installation. `offing login --operator` opens such a session.
+             * @default false
+             */
+            is_operator: boolean;
             /** Tenant */
             tenant: string;
+        };
+        /**
+         * ShareIn
+         * @description A share link to create. It shows one version of the report and does not follow later ones.
+         * @example {
+         *       "days": 30,
+         *       "label": "For the team"
+         *     }
+         */
+        ShareIn: {
+            /**
+             * Days
+             * @description Days until the link expires. null: 30.
+             */
+            days?: number | null;
+            /**
+             * Expires At
+             * @description When the link expires, instead of `days`: within a year.
+             */
+            expires_at?: string | null;
+            /**
+             * Label
+             * @description What the link is for. Readers do not see it.
+             * @default
+             */
+            label: string;
+            /**
+             * Shows Question
+             * @description false: readers do not see the question of the run.
+             * @default true
+             */
+            shows_question: boolean;
+            /**
+             * Version
+             * @description Version of the report. null: the latest.
+             */
+            version?: number | null;
+        };
+        /**
+         * ShareOut
+         * @description A share link as its owner sees it. Its token is not stored and cannot be shown again.
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "expires_at": "2026-12-21T09:00:00Z",
+         *       "id": "01980000-0000-7000-8000-00000000000f",
+         *       "label": "For the team",
+         *       "last_opened_at": "2026-11-21T09:00:00Z",
+         *       "opened_count": 3,
+         *       "report_title": "How undici reuses connections",
+         *       "revoked_at": null,
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "shows_question": true,
+         *       "state": "open",
+         *       "version": 1
+         *     }
+         */
+        ShareOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /**
+             * Label
+             * @description Empty: none.
+             */
+            label: string;
+            /**
+             * Last Opened At
+             * @description null: it was never opened.
+             */
+            last_opened_at: string | null;
+            /**
+             * Opened Count
+             * @description How often the report was opened. Downloads are not counted.
+             */
+            opened_count: number;
+            /** Report Title */
+            report_title: string;
+            /**
+             * Revoked At
+             * @description null: it was not revoked.
+             */
+            revoked_at: string | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /** Shows Question */
+            shows_question: boolean;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "open" | "expired" | "revoked";
+            /**
+             * Version
+             * @description Version of the report that the link shows.
+             */
+            version: number;
+        };
+        /**
+         * SharePage
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "expires_at": "2026-12-21T09:00:00Z",
+         *           "id": "01980000-0000-7000-8000-00000000000f",
+         *           "label": "For the team",
+         *           "last_opened_at": "2026-11-21T09:00:00Z",
+         *           "opened_count": 3,
+         *           "report_title": "How undici reuses connections",
+         *           "revoked_at": null,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "shows_question": true,
+         *           "state": "open",
+         *           "version": 1
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
+        SharePage: {
+            /** Items */
+            items: components["schemas"]["ShareOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+        };
+        /**
+         * SharedCitationOut
+         * @description A quote of a shared report.
+         */
+        SharedCitationOut: {
+            /**
+             * Erased
+             * @description Whether the source was erased.
+             */
+            erased: boolean;
+            /** Number */
+            number: number;
+            /**
+             * Position
+             * @description Where in the source it is, in words. Empty: unknown.
+             */
+            position: string;
+            /** Quote */
+            quote: string;
+            /**
+             * Source
+             * @description Short id of the source in the list of sources, such as S1.
+             */
+            source: string;
+            /** Title */
+            title: string;
+            /**
+             * Verified
+             * @description Whether the quote is in the stored text now.
+             */
+            verified: boolean;
+        };
+        /**
+         * SharedReportOut
+         * @description A report as readers of its link get it: without ids of run, tenant and library.
+         * @example {
+         *       "answer": {
+         *         "citations": [
+         *           1
+         *         ],
+         *         "id": "s1",
+         *         "judgment": {
+         *           "contradiction": null,
+         *           "passage": 1,
+         *           "reason": "It says so.",
+         *           "verdict": "supported"
+         *         },
+         *         "layout": "statement",
+         *         "passages": [],
+         *         "reasons": [],
+         *         "rejected": [],
+         *         "rule_verdict": "supported",
+         *         "supported": true,
+         *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *         "unsupported_values": [],
+         *         "verdict": "supported"
+         *       },
+         *       "author": "extractive",
+         *       "check": {
+         *         "checked_by": "openai/gpt-5.2",
+         *         "claims": 1,
+         *         "failure": "",
+         *         "groups": 1,
+         *         "judgments": 1,
+         *         "unverified": 0
+         *       },
+         *       "citations": [
+         *         {
+         *           "erased": false,
+         *           "number": 1,
+         *           "position": "section “Class: Pool”, lines 12 to 14",
+         *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "source": "S1",
+         *           "title": "Pool",
+         *           "verified": true
+         *         }
+         *       ],
+         *       "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
+         *       "conflicts": [],
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "expires_at": "2026-12-21T09:00:00Z",
+         *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
+         *       "limitations": "Assembled from quoted sentences without a language model.",
+         *       "question": "How does undici reuse connections?",
+         *       "reason": "answered",
+         *       "sections": [
+         *         {
+         *           "heading": "Pools",
+         *           "sentences": [
+         *             {
+         *               "citations": [
+         *                 1
+         *               ],
+         *               "id": "s1",
+         *               "judgment": {
+         *                 "contradiction": null,
+         *                 "passage": 1,
+         *                 "reason": "It says so.",
+         *                 "verdict": "supported"
+         *               },
+         *               "layout": "statement",
+         *               "passages": [],
+         *               "reasons": [],
+         *               "rejected": [],
+         *               "rule_verdict": "supported",
+         *               "supported": true,
+         *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *               "unsupported_values": [],
+         *               "verdict": "supported"
+         *             }
+         *           ]
+         *         }
+         *       ],
+         *       "sources": [
+         *         {
+         *           "author": "",
+         *           "citations": [
+         *             1
+         *           ],
+         *           "description": "",
+         *           "id": "S1",
+         *           "published": "",
+         *           "retrieved_at": null,
+         *           "site": "",
+         *           "title": "Pool",
+         *           "url": ""
+         *         }
+         *       ],
+         *       "status": "complete",
+         *       "title": "How undici reuses connections",
+         *       "version": 1
+         *     }
+         */
+        SharedReportOut: {
+            answer: components["schemas"]["SentenceOut"] | null;
+            /**
+             * Author
+             * @description Engine and model that wrote it.
+             */
+            author: string;
+            check: components["schemas"]["ClaimCheckOut"] | null;
+            /** Citations */
+            citations: components["schemas"]["SharedCitationOut"][];
+            /** Conflict Search */
+            conflict_search: string;
+            /** Conflicts */
+            conflicts: components["schemas"]["ConflictOut"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When the link stops working.
+             */
+            expires_at: string;
+            /** Judged By */
+            judged_by: string;
+            /** Limitations */
+            limitations: string;
+            /**
+             * Question
+             * @description null: the owner left it out.
+             */
+            question: string | null;
+            reason: components["schemas"]["StopReason"];
+            /** Sections */
+            sections: components["schemas"]["SectionOut"][];
+            /** Sources */
+            sources: components["schemas"]["SharedSourceOut"][];
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "complete" | "partial";
+            /** Title */
+            title: string;
+            /** Version */
+            version: number;
+        };
+        /**
+         * SharedSourceOut
+         * @description A source of a shared report.
+         */
+        SharedSourceOut: {
+            /**
+             * Author
+             * @description Empty: unknown.
+             */
+            author: string;
+            /**
+             * Citations
+             * @description Numbers of its citations.
+             */
+            citations: number[];
+            /**
+             * Description
+             * @description What is known about the source besides its title, in words.
+             */
+            description: string;
+            /**
+             * Id
+             * @description S1, S2 and so on.
+             */
+            id: string;
+            /**
+             * Published
+             * @description Date of the document: YYYY, YYYY-MM or YYYY-MM-DD. Empty: unknown.
+             */
+            published: string;
+            /**
+             * Retrieved At
+             * @description When a public web page was retrieved. null: unknown.
+             */
+            retrieved_at: string | null;
+            /**
+             * Site
+             * @description Host of a public web page. Empty: the source is none.
+             */
+            site: string;
+            /** Title */
+            title: string;
+            /**
+             * Url
+             * @description Address of a public web page. Empty: the source is none.
+             */
+            url: string;
+        };
+        /**
+         * SourceMoveIn
+         * @description Documents and where they go.
+         * @example {
+         *       "collection": "undici",
+         *       "source_ids": [
+         *         "01980000-0000-7000-8000-00000000000c"
+         *       ]
+         *     }
+         */
+        SourceMoveIn: {
+            /**
+             * Collection
+             * @description A collection that exists or a new one. Empty: single files.
+             */
+            collection: string;
+            /** Source Ids */
+            source_ids: string[];
+        };
+        /**
+         * SourceMoveOut
+         * @example {
+         *       "moved": 1
+         *     }
+         */
+        SourceMoveOut: {
+            /**
+             * Moved
+             * @description Number of documents that were in another collection before.
+             */
+            moved: number;
         };
         /**
          * SourceOut
@@ -6393,6 +9124,90 @@ export interface components {
             total: number;
         };
         /**
+         * SourceState
+         * @enum {string}
+         */
+        SourceState: "cited" | "read" | "found" | "rejected" | "blocked" | "failed";
+        /**
+         * SpanModel
+         * @description A span of a stored text, in code points.
+         */
+        SpanModel: {
+            /**
+             * End
+             * @description Code point after the last one.
+             */
+            end: number;
+            /**
+             * Start
+             * @description First code point.
+             */
+            start: number;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
+        };
+        /** SpanOut */
+        SpanOut: {
+            /** End */
+            end: number;
+            /** Start */
+            start: number;
+            /**
+             * Text Id
+             * Format: uuid
+             */
+            text_id: string;
+        };
+        /**
+         * SpendingOut
+         * @description What your tenant spent. The sums of models lack calls outside runs, and runs that were deleted.
+         * @example {
+         *       "days": [
+         *         {
+         *           "day": "2026-01-01",
+         *           "reserved_usd": 0,
+         *           "used_usd": 0.42
+         *         }
+         *       ],
+         *       "max_daily_spend_usd": 5,
+         *       "models": [
+         *         {
+         *           "call_count": 31,
+         *           "completion_tokens": 9000,
+         *           "cost_usd": 0.42,
+         *           "day": "2026-01-01",
+         *           "engine": "litellm",
+         *           "is_priced": true,
+         *           "model": "openai/gpt-5-mini",
+         *           "prompt_tokens": 88000
+         *         }
+         *       ],
+         *       "spent_today_usd": 0.42
+         *     }
+         */
+        SpendingOut: {
+            /**
+             * Days
+             * @description Each day including today, oldest first.
+             */
+            days: components["schemas"]["DaySpendingOut"][];
+            /**
+             * Max Daily Spend Usd
+             * @description Daily spending limit. null: none.
+             */
+            max_daily_spend_usd: number | null;
+            /**
+             * Models
+             * @description At most 50 models a day.
+             */
+            models: components["schemas"]["ModelSpendingOut"][];
+            /** Spent Today Usd */
+            spent_today_usd: number;
+        };
+        /**
          * StateView
          * @description What the web UI's tab State shows of a run. Each view is drawn from the run's steps.
          * @enum {string}
@@ -6458,6 +9273,43 @@ export interface components {
          * @enum {string}
          */
         StepKind: "queued" | "started" | "resumed" | "paused" | "waiting" | "user_message" | "input_request" | "input_response" | "analysis" | "plan" | "tool_call" | "tool_result" | "memory" | "verification" | "role_call" | "note" | "report" | "rejected_completion" | "failure" | "ended";
+        /** StepMatchOut */
+        StepMatchOut: {
+            /**
+             * Excerpt
+             * @description Text of the step around the match. Empty: its title contains the text, or no text was given.
+             */
+            excerpt: string;
+            /** Seq */
+            seq: number;
+        };
+        /**
+         * StepMatchPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "excerpt": "A Pool keeps several Client",
+         *           "seq": 6
+         *         }
+         *       ],
+         *       "next": null,
+         *       "total": 1
+         *     }
+         */
+        StepMatchPage: {
+            /** Items */
+            items: components["schemas"]["StepMatchOut"][];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
+            /**
+             * Total
+             * @description Number of all matches. null: this is not the first page.
+             */
+            total: number | null;
+        };
         /**
          * StepOut
          * @description A step as shown in a timeline. Event streams carry these.
@@ -6540,6 +9392,41 @@ export interface components {
          */
         StopReason: "answered" | "nothing_found" | "saturated" | "turn_limit" | "token_limit" | "spend_limit" | "tenant_spend_limit" | "time_limit" | "provider_down" | "invalid_output" | "context_limit" | "finish_requested" | "cancelled" | "graph_error" | "no_progress";
         /**
+         * StoredDataOut
+         * @description What the installation keeps.
+         * @example {
+         *       "database_bytes": 48000000,
+         *       "kinds": [
+         *         {
+         *           "kind": "runs",
+         *           "row_estimate": 12000,
+         *           "size_bytes": 21000000
+         *         }
+         *       ],
+         *       "retention": [
+         *         {
+         *           "kind": "checkpoints",
+         *           "value": 7,
+         *           "variable": "OFFING_KEEP_CHECKPOINTS_DAYS"
+         *         }
+         *       ]
+         *     }
+         */
+        StoredDataOut: {
+            /**
+             * Database Bytes
+             * @description Size of the database. null for other tenants than that of the machine.
+             */
+            database_bytes: number | null;
+            /**
+             * Kinds
+             * @description Largest first. Empty for other tenants than that of the machine.
+             */
+            kinds: components["schemas"]["KindSizeOut"][];
+            /** Retention */
+            retention: components["schemas"]["RetentionRuleOut"][];
+        };
+        /**
          * Substitute
          * @description Call that is made instead. The same tool policy decides it, and it is not replaced again.
          */
@@ -6551,6 +9438,25 @@ export interface components {
             args: components["schemas"]["ArgumentSource"][];
             /** Tool */
             tool: string;
+        };
+        /**
+         * TagPage
+         * @description Tags that runs have.
+         * @example {
+         *       "items": [
+         *         "networking"
+         *       ],
+         *       "next": null
+         *     }
+         */
+        TagPage: {
+            /** Items */
+            items: string[];
+            /**
+             * Next
+             * @description Cursor for the next page. null: this is the last page.
+             */
+            next: string | null;
         };
         /**
          * TaskCriterion
@@ -7100,6 +10006,11 @@ export interface components {
             reasoning_tokens: number;
         };
         /**
+         * ToolChangeKind
+         * @enum {string}
+         */
+        ToolChangeKind: "added" | "removed" | "changed";
+        /**
          * ToolPolicy
          * @description All rules of a run. Without rules nothing is allowed.
          */
@@ -7109,6 +10020,153 @@ export interface components {
              * @default []
              */
             rules: components["schemas"]["ToolRule"][];
+        };
+        /**
+         * ToolPolicyCheckIn
+         * @description A tool policy to check, and sample calls to decide.
+         */
+        ToolPolicyCheckIn: {
+            /**
+             * Calls
+             * @default []
+             */
+            calls: components["schemas"]["SampleCallIn"][];
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * @default {
+             *       "code": false,
+             *       "mcp": [],
+             *       "web": false
+             *     }
+             */
+            scope: components["schemas"]["ToolPolicyScopeIn"];
+            /**
+             * Text
+             * @description JSON text of the tool policy. null: the default policy.
+             */
+            text?: string | null;
+        };
+        /**
+         * ToolPolicyCheckOut
+         * @example {
+         *       "decisions": [
+         *         {
+         *           "after": {
+         *             "outcome": "allow",
+         *             "reason": "",
+         *             "replacement": null,
+         *             "replacement_outcome": null,
+         *             "replacement_reason": "",
+         *             "rule": "allow web_search #1"
+         *           },
+         *           "args": {
+         *             "query": "pool size"
+         *           },
+         *           "before": {
+         *             "outcome": "allow",
+         *             "reason": "",
+         *             "replacement": null,
+         *             "replacement_outcome": null,
+         *             "replacement_reason": "",
+         *             "rule": "allow web_search #1"
+         *           },
+         *           "tool": "web_search"
+         *         }
+         *       ],
+         *       "issues": [
+         *         {
+         *           "field": "rules.0.reason",
+         *           "problem": "It allows any text to be sent out",
+         *           "remedy": "Explain in `reason` why this is intended.",
+         *           "rule": "allow web_search #1"
+         *         }
+         *       ],
+         *       "policy": {
+         *         "rules": [
+         *           {
+         *             "allow_other_args": true,
+         *             "max_calls": 20,
+         *             "tool": "web_search"
+         *           }
+         *         ]
+         *       },
+         *       "tools": [
+         *         {
+         *           "arguments": {
+         *             "properties": {
+         *               "query": {
+         *                 "type": "string"
+         *               }
+         *             },
+         *             "type": "object"
+         *           },
+         *           "changes_something": false,
+         *           "description": "Search the web.",
+         *           "name": "web_search",
+         *           "sends_data_out": true
+         *         }
+         *       ]
+         *     }
+         */
+        ToolPolicyCheckOut: {
+            /** Decisions */
+            decisions: components["schemas"]["SampleDecisionOut"][];
+            /**
+             * Issues
+             * @description Empty: a run can be submitted with it.
+             */
+            issues: components["schemas"]["ToolPolicyIssueOut"][];
+            /**
+             * Policy
+             * @description The policy without default values. null: it cannot be read.
+             */
+            policy: {
+                [key: string]: unknown;
+            } | null;
+            /** Tools */
+            tools: components["schemas"]["PolicyToolOut"][];
+        };
+        /** ToolPolicyIssueOut */
+        ToolPolicyIssueOut: {
+            /**
+             * Field
+             * @description Path of the field, such as rules.2.when.0.arg, counted from 0.
+             */
+            field: string;
+            /** Problem */
+            problem: string;
+            /** Remedy */
+            remedy: string;
+            /**
+             * Rule
+             * @description Name of the rule. Empty: the form of the text is wrong.
+             */
+            rule: string;
+        };
+        /**
+         * ToolPolicyScopeIn
+         * @description What the run may use.
+         */
+        ToolPolicyScopeIn: {
+            /**
+             * Code
+             * @default false
+             */
+            code: boolean;
+            /**
+             * Mcp
+             * @default []
+             */
+            mcp: string[];
+            /**
+             * Web
+             * @default false
+             */
+            web: boolean;
         };
         /**
          * ToolReviewDecisionType
@@ -8013,6 +11071,47 @@ export interface components {
             problem: string;
             source: components["schemas"]["SourceOut"] | null;
         };
+        /**
+         * UsageBreakdownOut
+         * @description Usage of a run's own role calls. Child runs and calls without any answer are not included.
+         * @example {
+         *       "points": [
+         *         {
+         *           "cost_usd": 0.001,
+         *           "tokens": 2100,
+         *           "turn": 1
+         *         }
+         *       ],
+         *       "roles": [
+         *         {
+         *           "cached_prompt_tokens": 5100,
+         *           "calls": 4,
+         *           "completion_tokens": 400,
+         *           "cost_usd": 0.0042,
+         *           "engine": "litellm",
+         *           "is_priced": true,
+         *           "model": "openai/gpt-5-mini",
+         *           "ms": 5200,
+         *           "prompt_tokens": 8700,
+         *           "reasoning_tokens": 0,
+         *           "rejected": 0,
+         *           "role": "planner"
+         *         }
+         *       ]
+         *     }
+         */
+        UsageBreakdownOut: {
+            /**
+             * Points
+             * @description In the order of turns, at most 200, evenly spread.
+             */
+            points: components["schemas"]["UsagePointOut"][];
+            /**
+             * Roles
+             * @description By role and model, the most expensive first.
+             */
+            roles: components["schemas"]["RoleUsageOut"][];
+        };
         /** UsageOut */
         UsageOut: {
             /** Cost Usd */
@@ -8023,6 +11122,21 @@ export interface components {
             tokens: number;
             /** Turns */
             turns: number;
+        };
+        /**
+         * UsagePointOut
+         * @description Usage of role calls up to the end of a turn.
+         */
+        UsagePointOut: {
+            /** Cost Usd */
+            cost_usd: number;
+            /** Tokens */
+            tokens: number;
+            /**
+             * Turn
+             * @description 0: before the first turn.
+             */
+            turn: number;
         };
         /**
          * UserMessageIn
@@ -8060,6 +11174,183 @@ export interface components {
              */
             rejected_count: number;
         };
+        /**
+         * WebhookAttemptOut
+         * @description An attempt to deliver an event.
+         * @example {
+         *       "at": "2026-11-21T09:00:00Z",
+         *       "event_id": "01980000-0000-7000-8000-000000000010",
+         *       "kind": "run.done",
+         *       "ms": 120,
+         *       "next_attempt_at": "2026-11-21T09:00:00Z",
+         *       "number": 1,
+         *       "problem": "The server answers with status 503.",
+         *       "run_id": "01980000-0000-7000-8000-00000000000a",
+         *       "status": 503
+         *     }
+         */
+        WebhookAttemptOut: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Event Id
+             * Format: uuid
+             * @description Id of the event, which is the same in each attempt.
+             */
+            event_id: string;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "run.waiting" | "run.done" | "run.failed" | "run.cancelled";
+            /** Ms */
+            ms: number;
+            /**
+             * Next Attempt At
+             * @description null: the event was delivered, or it was given up.
+             */
+            next_attempt_at: string | null;
+            /** Number */
+            number: number;
+            /**
+             * Problem
+             * @description Why it was not delivered. Empty: it was.
+             */
+            problem: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /**
+             * Status
+             * @description Status of the response. null: there was none.
+             */
+            status: number | null;
+        };
+        /**
+         * WebhookIn
+         * @description A webhook to store.
+         * @example {
+         *       "address": "https://hooks.example/offing",
+         *       "events": [
+         *         "run.waiting",
+         *         "run.failed"
+         *       ]
+         *     }
+         */
+        WebhookIn: {
+            /**
+             * Address
+             * @description Public address, or one that the operator allows for webhooks.
+             */
+            address: string;
+            /**
+             * Events
+             * @description Events to send.
+             * @default [
+             *       "run.waiting",
+             *       "run.done",
+             *       "run.failed",
+             *       "run.cancelled"
+             *     ]
+             */
+            events: ("run.waiting" | "run.done" | "run.failed" | "run.cancelled")[];
+            /**
+             * Web Ui
+             * @description Address of the web UI, for links. Empty: links without a host.
+             * @default
+             */
+            web_ui: string;
+        };
+        /**
+         * WebhookOut
+         * @description A stored webhook, without its secret.
+         * @example {
+         *       "address": "https://hooks.example/offing",
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "events": [
+         *         "run.waiting",
+         *         "run.failed"
+         *       ],
+         *       "id": "01980000-0000-7000-8000-000000000011",
+         *       "web_ui": "https://offing.example"
+         *     }
+         */
+        WebhookOut: {
+            /** Address */
+            address: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Events */
+            events: ("run.waiting" | "run.done" | "run.failed" | "run.cancelled")[];
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Web Ui */
+            web_ui: string;
+        };
+        /**
+         * WebhookTestOut
+         * @description How a message that tries a webhook was received.
+         * @example {
+         *       "problem": "",
+         *       "status": 200
+         *     }
+         */
+        WebhookTestOut: {
+            /**
+             * Problem
+             * @description Why it was not accepted. Empty: it was.
+             */
+            problem: string;
+            /**
+             * Status
+             * @description Status of the response. null: there was none.
+             */
+            status: number | null;
+        };
+        /**
+         * WorkerOut
+         * @description A worker process.
+         */
+        WorkerOut: {
+            /**
+             * Name
+             * @description Its host, process id and a nonce.
+             */
+            name: string;
+            /**
+             * Runs
+             * @description Number of runs that it advances now.
+             */
+            runs: number;
+            /**
+             * Silent Seconds
+             * @description Seconds since it last reported that it is alive.
+             */
+            silent_seconds: number;
+            /**
+             * Slots
+             * @description Maximum number of runs that it advances at the same time.
+             */
+            slots: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Version */
+            version: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -8069,6 +11360,242 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    list_api_keys: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_api_key: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewApiKeyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many valid keys. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_api_key: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Id of the key: what is between the underscores. */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such key. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_engines: {
         parameters: {
             query?: never;
@@ -8471,6 +11998,817 @@ export interface operations {
             };
         };
     };
+    get_installation_health: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InstallationHealthOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_mcp_setup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpSetupOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerAddIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pin_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpPinIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unpin_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such MCP server. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The tools of the server are not those that were reviewed, or the API cannot write the operator's files. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_mcp_server: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the MCP server. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description OFFING_MCP_CONFIG is not set. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_search_setup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchSetupOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_search_test: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the search engine. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SearchTestIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchTestOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_stored_data: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredDataOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_sources: {
         parameters: {
             query?: {
@@ -8709,6 +13047,195 @@ export interface operations {
             };
         };
     };
+    delete_collection: {
+        parameters: {
+            query: {
+                name: string;
+                /** @description keep: they become single files. erase: they are deleted as single sources are. */
+                documents: "keep" | "erase";
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionDeletionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such collection. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run that has not ended is limited to it or has read one of its documents; a stored task is limited to it; or a single file has the name of one of its documents. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rename_collection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CollectionRenameIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectionOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such collection. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another collection has the name, or a run that has not ended or a stored task is limited to this one. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_passage: {
         parameters: {
             query: {
@@ -8831,6 +13358,105 @@ export interface operations {
             };
             /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    move_sources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceMoveIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceMoveOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such source or text. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run that has not ended is limited to a collection that would change, or two documents would have the same name. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9202,6 +13828,157 @@ export interface operations {
             };
             /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_notifications: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationPage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_notifications: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadNotificationsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12025,6 +16802,8 @@ export interface operations {
                 created_from?: string | null;
                 /** @description End of the time of creation, exclusive. */
                 created_before?: string | null;
+                /** @description Only runs with a report that cites this source. */
+                cites?: string | null;
                 /** @description Words that all occur in the question, the given title or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
@@ -12751,6 +17530,91 @@ export interface operations {
             };
         };
     };
+    list_evidence: {
+        parameters: {
+            query?: {
+                /** @description Only passages that have all of these words. */
+                q?: string;
+                /** @description `next` of the page before. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvidencePassagePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     export_report: {
         parameters: {
             query?: {
@@ -13397,6 +18261,85 @@ export interface operations {
             };
         };
     };
+    list_nodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NodeUsageList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     pause_run: {
         parameters: {
             query?: never;
@@ -13449,6 +18392,186 @@ export interface operations {
             };
             /** @description The state of the run does not allow this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_plan: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_plan: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlanIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The plan is no longer that of `version`, the run has ended, it is a rollout, or its graph has no plan that can be changed. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -13738,6 +18861,375 @@ export interface operations {
             };
         };
     };
+    compare_report_versions: {
+        parameters: {
+            query: {
+                /** @description The version to compare with. */
+                old: number;
+                new: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportChangesOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_report_versions: {
+        parameters: {
+            query?: {
+                /** @description Only versions before this one. Absent: from the newest. */
+                before?: number | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportVersionPage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_report_version: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportEditIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Someone has saved a version that you have not seen, the run has not ended, or no person started it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restore_report_version: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no such version of a report. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Someone has saved a version that you have not seen, the run has not ended, or no person started it. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     resume_run: {
         parameters: {
             query?: never;
@@ -13790,6 +19282,356 @@ export interface operations {
             };
             /** @description The state of the run does not allow this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_shares_of_run: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ShareIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedShareOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or it has no report yet. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has too many links. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_run_sources: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunSourceList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_steps: {
+        parameters: {
+            query?: {
+                /** @description Text that a step shows or records, in any letter case. Empty: every step. */
+                q?: string;
+                /** @description Only steps that this node of the graph recorded. */
+                node?: string | null;
+                /** @description Return only steps after this seq. */
+                after?: number;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StepMatchPage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14152,6 +19994,85 @@ export interface operations {
             };
         };
     };
+    get_usage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageBreakdownOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     wait_for_run: {
         parameters: {
             query?: {
@@ -14414,6 +20335,440 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_shared_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token of a share link. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedReportOut"];
+                };
+            };
+            /** @description The link is unknown, has expired or was revoked. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests. Try again after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_shared_report: {
+        parameters: {
+            query?: {
+                /** @description The format of the file. */
+                format?: "md" | "html" | "docx" | "pdf";
+            };
+            header?: never;
+            path: {
+                /** @description The token of a share link. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report with its evidence as a file. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": string;
+                    "text/html": string;
+                    "text/markdown": string;
+                };
+            };
+            /** @description The link is unknown, has expired or was revoked. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests. Try again after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_shares: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharePage"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_share: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                share_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such link. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_spending: {
+        parameters: {
+            query?: {
+                /** @description Number of days including today. */
+                days?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpendingOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tags: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page. */
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TagPage"];
+                };
             };
             /** @description There is no valid key or session. */
             401: {
@@ -14957,6 +21312,406 @@ export interface operations {
                 };
             };
             /** @description There is no such thread. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tool_policies: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolPolicyCheckIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolPolicyCheckOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such tool policy. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NamedToolPolicyIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NamedToolPolicyOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many tool policies. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_tool_policy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                /** @description Name of the tool policy. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such tool policy. */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -15721,6 +22476,399 @@ export interface operations {
             };
             /** @description The write comes from another origin or lacks the CSRF token. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    add_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedWebhookOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many webhooks, or the key file of this installation cannot be used. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such webhook. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_webhook_attempts: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookAttemptOut"][];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such webhook. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    run_webhook_test: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookTestOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such webhook. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -77,6 +77,11 @@ export function formatDateTime(moment: string, timeStyle: "short" | "medium"): s
   return new Date(moment).toLocaleString(i18n.locale, { dateStyle: "medium", timeStyle });
 }
 
+/** Format a day of the form `2026-11-03` as `3 Nov 2026`. */
+export function formatDay(day: string): string {
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString(i18n.locale, { dateStyle: "medium", timeZone: "UTC" });
+}
+
 export function shortHash(hash: string): string {
   return hash.length > 10 ? `${hash.slice(0, 4)}…${hash.slice(-2)}` : hash;
 }

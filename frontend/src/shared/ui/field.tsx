@@ -1,6 +1,6 @@
 /** Form fields: a label, a description, an error and one control. */
 
-import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from "react";
+import { type ComponentProps, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from "react";
 import { classNames } from "./class-names";
 import styles from "./field.module.css";
 
@@ -42,7 +42,7 @@ export function Field({ label, description, error = "", children }: FieldProps) 
   );
 }
 
-export function Input({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
+export function Input({ className, ...rest }: ComponentProps<"input">) {
   return <input className={classNames(styles.control, className)} {...rest} />;
 }
 

@@ -14,10 +14,12 @@ let viewCount = 0;
 /**
  * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
  * offers to retry or to reload the page; the other views keep working. `label` is used as in "Loading the library…".
+ * With `isSilent`, nothing is shown while it is loading: for a small part of a line.
  */
 export function lazyView<P extends object>(
   label: MessageDescriptor,
   load: () => Promise<ComponentType<P>>,
+  isSilent = false,
 ): ComponentType<P> {
   viewCount += 1;
   const code = queryOptions({
@@ -39,6 +41,7 @@ export function lazyView<P extends object>(
   return function LazyView(props: P) {
     const query = useQuery(code);
     if (query.data) return <query.data.View {...props} />;
+    if (isSilent && !query.error) return null;
     return (
       <div className="view-problem">
         <Loaded query={query} label={i18n._(label)}>

@@ -1,0 +1,134 @@
+import { t } from "@lingui/core/macro";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Run } from "@/shared/api/runs";
+import type { Organize } from "@/shared/runs/use-organize";
+import { useHotkeys } from "@/shared/ui/hotkeys";
+import { RunRow } from "./run-row";
+import styles from "./runs.module.css";
+import type { Selection } from "./use-selection";
+
+const ROW_HEIGHT = 84;
+
+/** Number of rows before the end at which the next page is fetched. */
+const ROWS_AHEAD = 20;
+
+interface RunListProps {
+  runs: readonly Run[];
+  selection: Selection;
+  organize: Organize;
+  /** Fetches the next page. `null` means that there is none, or that it is being fetched. */
+  onMore: (() => void) | null;
+  onTag(tag: string): void;
+  onTags(runs: readonly Run[]): void;
+  onDelete(runs: readonly Run[]): void;
+  onCompare(run: Run): void;
+}
+
+/**
+ * Runs as rows of which only those in view exist. Arrow keys move between them, Enter opens one, and `x`, `e`, `p`, `t`
+ * and Delete select, archive, pin, tag and delete it.
+ */
+export function RunList(props: RunListProps) {
+  const { runs, selection, organize, onMore, onTag, onTags, onDelete, onCompare } = props;
+  const [current, setCurrent] = useState<string | null>(null);
+  const [renaming, setRenaming] = useState<string | null>(null);
+  const list = useRef<HTMLUListElement>(null);
+  const [margin, setMargin] = useState(0);
+  // Everything of the page that is above the list moves it, so its place is measured whenever it is rendered.
+  useLayoutEffect(() => {
+    const scroller = findScroller();
+    if (!scroller || !list.current) return;
+    const top = list.current.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop;
+    setMargin(Math.round(top));
+  });
+  const virtual = useVirtualizer({
+    count: runs.length,
+    getScrollElement: findScroller,
+    estimateSize: () => ROW_HEIGHT,
+    getItemKey: (index) => runs[index]?.id ?? index,
+    overscan: 6,
+    scrollMargin: margin,
+    useFlushSync: false,
+  });
+  const items = virtual.getVirtualItems();
+  const lastShown = items.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (onMore && lastShown >= runs.length - ROWS_AHEAD) onMore();
+  }, [lastShown, runs.length, onMore]);
+
+  const at = runs.findIndex((run) => run.id === current);
+  const move = (offset: number) => {
+    const next = runs[Math.min(runs.length - 1, Math.max(0, at < 0 ? 0 : at + offset))];
+    if (!next) return;
+    setCurrent(next.id);
+    virtual.scrollToIndex(runs.indexOf(next), { align: "auto" });
+    focusRow(next.id);
+  };
+  const withCurrent = (action: (run: Run) => void) => () => {
+    const run = runs[at];
+    if (run) action(run);
+  };
+  useHotkeys([
+    { keys: "ArrowDown", description: t`Next run`, run: () => move(1) },
+    { keys: "ArrowUp", description: t`Previous run`, run: () => move(-1) },
+    { keys: "x", description: t`Select the run`, run: withCurrent((run) => selection.toggle(run.id)) },
+    { keys: "p", description: t`Pin or unpin the run`, run: withCurrent((run) => organize.pin([run], !run.pinned_at)) },
+    {
+      keys: "e",
+      description: t`Archive the run, or return it to the list`,
+      run: withCurrent((run) => organize.archive([run], !run.archived_at)),
+    },
+    { keys: "t", description: t`Tags…`, run: withCurrent((run) => onTags([run])) },
+    { keys: "r", description: t`Rename`, run: withCurrent((run) => setRenaming(run.id)) },
+    { keys: "Delete", description: t`Delete…`, run: withCurrent((run) => onDelete([run])) },
+  ]);
+  return (
+    <ul ref={list} className={styles.list} style={{ height: virtual.getTotalSize() }} aria-label={t`Runs`}>
+      {items.map((item) => {
+        const run = runs[item.index];
+        if (!run) return null;
+        return (
+          <li
+            key={item.key}
+            ref={virtual.measureElement}
+            data-index={item.index}
+            className={styles.item}
+            style={{ transform: `translateY(${item.start - margin}px)` }}
+          >
+            <RunRow
+              run={run}
+              organize={organize}
+              isSelected={selection.has(run.id)}
+              isCurrent={run.id === current}
+              isRenaming={run.id === renaming}
+              onSelect={(isRange) => (isRange ? selection.extend(run.id, runs) : selection.toggle(run.id))}
+              onRename={() => setRenaming(run.id)}
+              onRenamed={() => {
+                setRenaming(null);
+                focusRow(run.id);
+              }}
+              onTag={onTag}
+              onTags={() => onTags([run])}
+              onDelete={() => onDelete([run])}
+              onCompare={() => onCompare(run)}
+              onFocus={() => setCurrent(run.id)}
+            />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** The element of the page that scrolls. */
+function findScroller(): HTMLElement | null {
+  return document.getElementById("view");
+}
+
+/** Focus the link of a row once it is rendered. */
+function focusRow(runId: string): void {
+  requestAnimationFrame(() =>
+    document.querySelector<HTMLElement>(`[data-run="${CSS.escape(runId)}"]`)?.focus({ preventScroll: true }),
+  );
+}
