@@ -168,7 +168,10 @@ function Checked({ server, listing, isOperator, onDone }: CheckedProps) {
     );
   }
   return (
-    <div className={styles.stack} role="status">
+    <div className={styles.stack}>
+      <p role="status">
+        <Badge tone="sun">{server.pinned_sha256 === null ? t`not pinned yet` : t`changed since it was pinned`}</Badge>
+      </p>
       {listing.changes.length > 0 && <ToolChanges changes={listing.changes} />}
       <ToolList tools={listing.tools} />
       <p className={styles.note}>

@@ -1,6 +1,5 @@
 import { i18n } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
 import type { McpTool, McpToolChange } from "@/shared/api/settings";
 import { Badge } from "@/shared/ui/badge";
 import styles from "./installation.module.css";
@@ -33,9 +32,6 @@ const CHANGES = { added: msg`added`, removed: msg`removed`, changed: msg`changed
 export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) {
   return (
     <section aria-label={t`Changes since the tools were pinned`}>
-      <p className={styles.name}>
-        <Trans>Changed since the tools were pinned</Trans>
-      </p>
       {changes.map((change) => (
         <div key={change.tool} className={styles.row}>
           <div className={styles.head}>
