@@ -1,5 +1,6 @@
 import { i18n } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import type { McpTool, McpToolChange } from "@/shared/api/settings";
 import { Badge } from "@/shared/ui/badge";
 import styles from "./installation.module.css";
@@ -40,23 +41,16 @@ export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) 
             </span>
             <Badge tone="sun">{i18n._(CHANGES[change.kind])}</Badge>
           </div>
-          <dl className={styles.diff}>
-            {change.fields.map(({ field, before, after }) => (
-              <div key={field}>
-                <dt dir="auto">{field}</dt>
-                {before !== null && (
-                  <dd dir="auto">
-                    <del className={styles.before}>{before}</del>
-                  </dd>
-                )}
-                {after !== null && (
-                  <dd dir="auto">
-                    <ins className={styles.after}>{after}</ins>
-                  </dd>
-                )}
-              </div>
-            ))}
-          </dl>
+          {change.kind === "changed" ? (
+            <FieldChanges fields={change.fields} />
+          ) : (
+            <details>
+              <summary>
+                <Trans>Description and arguments</Trans>
+              </summary>
+              <FieldChanges fields={change.fields} />
+            </details>
+          )}
           {change.omitted_fields > 0 && (
             <span className={styles.note}>
               {plural(change.omitted_fields, { one: "# further field", other: "# further fields" })}
@@ -65,5 +59,27 @@ export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) 
         </div>
       ))}
     </section>
+  );
+}
+
+function FieldChanges({ fields }: { fields: McpToolChange["fields"] }) {
+  return (
+    <dl className={styles.diff}>
+      {fields.map(({ field, before, after }) => (
+        <div key={field}>
+          <dt dir="auto">{field}</dt>
+          {before !== null && (
+            <dd dir="auto">
+              <del className={styles.before}>{before}</del>
+            </dd>
+          )}
+          {after !== null && (
+            <dd dir="auto">
+              <ins className={styles.after}>{after}</ins>
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
   );
 }

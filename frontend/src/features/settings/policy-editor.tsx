@@ -13,7 +13,7 @@ import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import styles from "./installation.module.css";
 import { Decisions } from "./policy-decisions";
-import { EXAMPLE_CALLS, EXAMPLE_POLICY, parseCalls } from "./sample-calls";
+import { EXAMPLE_CALLS, EXAMPLE_NAME, EXAMPLE_POLICY, parseCalls } from "./sample-calls";
 
 /** A stored policy that is edited. */
 export interface Opened {
@@ -143,7 +143,7 @@ function RunFields({ draft, onChange }: { draft: Draft; onChange(part: Partial<D
 
 function CheckResult({ check }: { check: ToolPolicyCheck }) {
   return (
-    <div className={styles.stack}>
+    <div className={styles.result}>
       <p role="status">
         {check.issues.length === 0 ? (
           <Badge tone="moss">{t`A run can be submitted with it`}</Badge>
@@ -228,9 +228,15 @@ function StorePolicy({ draft, onName, onStored }: StoreProps) {
   };
   return (
     <form className={styles.inline} onSubmit={submit}>
-      <Field label={t`Store as`} description={t`Such as docs-only`} error={jsonProblem}>
+      <Field label={t`Store as`} error={jsonProblem}>
         {(control) => (
-          <Input {...control} maxLength={64} value={draft.name} onChange={(event) => onName(event.target.value)} />
+          <Input
+            {...control}
+            maxLength={64}
+            placeholder={EXAMPLE_NAME}
+            value={draft.name}
+            onChange={(event) => onName(event.target.value)}
+          />
         )}
       </Field>
       <Button type="submit" disabled={!draft.name.trim() || store.isPending}>
