@@ -6,14 +6,18 @@
 
 import { QueryClient } from "@tanstack/react-query";
 import { expect, test } from "vitest";
+import { fromPreset, toPreset } from "@/features/home/question-presets";
 import { buildRunRequest } from "@/features/home/request";
+import { DEFAULT_SETTINGS } from "@/features/home/settings";
 import { buildDecision, createDrafts } from "@/features/input-requests/decisions";
 import { buildFollowUp } from "@/features/run/follow-up";
+import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
 import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
+import * as providers from "@/shared/api/providers";
 import { createRating, ratingsQuery, reportQuery } from "@/shared/api/reports";
 import { runTreeQuery } from "@/shared/api/run-trees";
 import * as runs from "@/shared/api/runs";
@@ -23,6 +27,7 @@ import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-pa
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
 import { trajectoryQuery } from "@/shared/api/trajectories";
+import { createEngine } from "@/shared/model-setup/use-default-model";
 
 interface Known {
   ended: string;
@@ -35,6 +40,7 @@ interface Known {
   versions: string[];
   library: string;
   job: string;
+  model_server: string;
 }
 
 const known = JSON.parse(process.env.OFFING_CONTRACT ?? "{}") as Known;
@@ -110,6 +116,7 @@ test("a folder and single files are added, found and erased", async () => {
 test("a run is created, messaged, paused, resumed and ended", async () => {
   const graphs = await client.fetchQuery(graphsQuery);
   const draft = {
+    ...DEFAULT_SETTINGS,
     question: "Why is the sea salt?",
     turns: 4,
     usd: "1",
@@ -121,17 +128,62 @@ test("a run is created, messaged, paused, resumed and ended", async () => {
     attachedTo: [],
     singles: [],
     web: true,
-    mcp: [],
+    onlyDomains: "example.org",
     code: true,
+    length: "brief" as const,
   };
   const run = await runs.createRun(buildRunRequest(draft, graphs), "contract-1");
   await client.fetchInfiniteQuery(runs.runsQuery(""));
   await client.fetchInfiniteQuery(runs.runsQuery("salt"));
+  for (const search of ["", "salt"]) {
+    const recent = await client.fetchQuery(runs.recentRunsQuery(search));
+    expect(recent.items.every(({ minimap }) => typeof minimap === "string")).toBe(true);
+  }
   await runs.sendUserMessage(run.id, "Look at the rivers.");
   await runs.pauseRun(run.id);
   await runs.resumeRun(run.id);
   await runs.cancelRun(run.id, "finish");
   await runs.cancelRun(known.active, "discard");
+});
+
+test("a way to ask is saved, renamed, updated and deleted", async () => {
+  const graphs = await client.fetchQuery(graphsQuery);
+  const settings = {
+    ...DEFAULT_SETTINGS,
+    graph: graphs[0]?.name ?? "",
+    engine: "extractive",
+    turns: 300,
+    usd: "2",
+    web: true,
+    excludedDomains: "ads.example",
+    language: "de",
+    reviewPlan: true,
+  };
+  const saved = await asking.createQuestionPreset("Contracts", toPreset(settings, graphs));
+  expect(fromPreset(saved.settings, graphs)).toEqual(settings);
+  await asking.changeQuestionPreset(saved.id, { name: "Contracts, long" });
+  await asking.changeQuestionPreset(saved.id, { settings: toPreset({ ...settings, length: "long" }, graphs) });
+  expect((await client.fetchQuery(asking.questionPresetsQuery)).items[0]?.settings.report_style?.length).toBe("long");
+  await asking.deleteQuestionPreset(saved.id);
+  await client.fetchQuery(asking.runStatisticsQuery);
+});
+
+test("a model is set up: a provider is stored, its models are listed, one is tested and answers by default", async () => {
+  const kinds = await client.fetchQuery(providers.providerKindsQuery);
+  expect(kinds.map(({ name }) => name)).toContain("hosted_vllm");
+  const request = { provider: "hosted_vllm", api_base: known.model_server, key: "key-of-the-contract" };
+  const stored = await providers.storeProvider("work", { ...request, max_concurrent_calls: null });
+  expect(stored.key_set).toBe(true);
+  await client.fetchQuery(providers.providersQuery);
+  await client.fetchQuery(providers.providerModelsQuery("work"));
+  await client.fetchQuery(providers.providerModelsQuery("work", "qwen"));
+  expect((await providers.testProvider("work", "qwen")).capabilities[0]?.outcome).toBe("works");
+  await providers.storePreset("qwen", { engines: { all: createEngine("work/qwen") }, budget: {} });
+  expect((await client.fetchQuery(providers.presetsQuery)).map(({ name }) => name)).toContain("qwen");
+  expect((await updateTenant({ default_preset: "qwen" })).default_preset).toBe("qwen");
+  expect((await updateTenant({ default_preset: null })).default_preset).toBeNull();
+  await providers.deletePreset("qwen");
+  await providers.deleteProvider("work");
 });
 
 test("an ended run is read, exported, rated and followed up", async () => {

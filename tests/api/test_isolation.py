@@ -30,6 +30,7 @@ class Mine:
     group: str
     rollout: str
     policy: UUID
+    preset: str
 
 
 @pytest.fixture
@@ -51,8 +52,19 @@ async def mine(api: Api) -> Mine:
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
     await api.http.put("/api/v1/tool-policies/ours", json={"policy": {"rules": []}})
+    body = {"name": "Ours", "settings": {}}
+    preset = (await api.http.post("/api/v1/question-presets", json=body)).json()["id"]
     return Mine(
-        run, thread, source, text_id, rollout["task_id"], batch, rollout["group_id"], rollout["run_id"], policy.id
+        run,
+        thread,
+        source,
+        text_id,
+        rollout["task_id"],
+        batch,
+        rollout["group_id"],
+        rollout["run_id"],
+        policy.id,
+        preset,
     )
 
 
@@ -108,6 +120,8 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("DELETE", "/api/v1/presets/ours", None),
         ("GET", "/api/v1/tool-policies/ours", None),
         ("DELETE", "/api/v1/tool-policies/ours", None),
+        ("PATCH", f"/api/v1/question-presets/{mine.preset}", {"name": "Theirs"}),
+        ("DELETE", f"/api/v1/question-presets/{mine.preset}", None),
     ]
 
 
@@ -151,6 +165,7 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
         "/api/v1/rollout-groups",
         "/api/v1/rollouts",
         "/api/v1/policy-versions",
+        "/api/v1/question-presets",
     )
     of_runs = [
         f"/api/v1/runs?{query}"

@@ -14,6 +14,7 @@ from offing.api.app import create_app
 from offing.api.examples import EXAMPLES
 from offing.api.schemas import (
     Problem,
+    asking,
     input_requests,
     installation,
     promotion,
@@ -53,7 +54,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
 def test_every_example_has_its_shape() -> None:
     for name, example in EXAMPLES.items():
         training = (rollouts, trajectories, training_jobs, promotion, prompt_libraries)
-        rooms = (schemas, *training, input_requests, runs, providers, installation, tool_policies)
+        rooms = (schemas, *training, input_requests, runs, providers, installation, tool_policies, asking)
         shape = next(result for room in rooms if (result := getattr(room, name, None)) is not None)
         shape.model_validate_json(orjson.dumps(example))
 

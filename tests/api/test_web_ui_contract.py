@@ -29,6 +29,8 @@ from tests.api.test_policy_versions import evaluated
 from tests.api.test_run_files import PNG, keep
 from tests.mcp.config_files import entry, written
 from tests.mcp.servers import misbehaving_server
+from tests.model_provider import Received, Reply, WireServer, able
+from tests.model_provider.replies import Whole
 from tests.storage.rollouts import Collected
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
@@ -134,6 +136,11 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def serve_model(request: Received) -> Reply:
+    """A model server that lists one model."""
+    return Whole({"data": [{"id": "qwen"}]}) if request.method == "GET" else able(request)
+
+
 @pytest.mark.timeout(2 * SECONDS)
 async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
     watched: Api, exchanges: list[Exchange], owner_url: str, tmp_path: Path
@@ -141,11 +148,13 @@ async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
     known = await stored(watched, owner_url, tmp_path)
     exchanges.clear()
     link = await access.create_login_link(watched.database, watched.tenant, watched.base, is_operator=True)
-    environment = os.environ | {"OFFING_CONTRACT": orjson.dumps({"url": watched.base, "link": link, **known}).decode()}
-    done = await asyncio.to_thread(
-        subprocess.run, ["npx", "--no-install", "vitest", "run", "--config", "contract/vitest.config.ts"],
-        cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+    async with WireServer(serve_model) as server:
+        known |= {"url": watched.base, "link": link, "model_server": server.url}
+        environment = os.environ | {"OFFING_CONTRACT": orjson.dumps(known).decode()}
+        done = await asyncio.to_thread(
+            subprocess.run, ["npx", "--no-install", "vitest", "run", "--config", "contract/vitest.config.ts"],
+            cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
     contract = Contract(orjson.loads((FRONTEND / "openapi.json").read_bytes()))
     faults = [
         fault for exchange in exchanges for fault in contract.faults(exchange) if not is_expected_conflict(exchange)

@@ -11,6 +11,7 @@ import pytest
 from fpdf import FPDF
 
 from offing.core.tool import SourceSpan
+from offing.core.web_domains import WebDomains
 from offing.library.readers import DocumentReaderPool
 from offing.services import library
 from offing.services.tool_backends import ToolBackends
@@ -179,3 +180,32 @@ async def test_a_page_keeps_its_author_and_date_and_one_of_before_gets_them_when
     await read(pages, f"{site.url}/tides")
     async with pool.transaction(LOCAL_TENANT) as connection:
         assert await (await connection.execute(columns)).fetchall() == [("Ann Lee", "2024-03-05", [])]
+
+
+async def test_a_page_outside_the_domains_of_the_run_is_neither_requested_nor_read_from_the_store(
+    pages: WebPageReader, site: Site
+) -> None:
+    await read(pages, f"{site.url}/tides")
+    count = len(site.requests)
+    for domains in (WebDomains(only=("example.org",)), WebDomains(excluded=("public.example",))):
+        problem = await replace(pages, domains=domains).read(f"{site.url}/tides", 0, 100)
+        assert isinstance(problem, str)
+        assert problem.startswith("This run may")
+    assert len(site.requests) == count
+    await read(replace(pages, domains=WebDomains(only=("example", "public.example"))), f"{site.url}/tides")
+
+
+async def test_a_redirect_does_not_lead_out_of_the_domains_of_the_run(pages: WebPageReader, site: Site) -> None:
+    site.pages["/away"] = redirect(f"http://127.0.0.1:{site.canary}/tides")
+    problem = await replace(pages, domains=WebDomains(only=("public.example",))).read(f"{site.url}/away", 0, 100)
+    assert problem == "This run may use only public.example."
+    assert site.touched == []
+
+
+async def test_a_search_returns_only_pages_within_the_domains_of_the_run(pages: WebPageReader, site: Site) -> None:
+    urls = ["https://example.org/a", "https://docs.example.org/b", "https://other.net/c"]
+    results = [{"url": url, "title": url, "content": "tides"} for url in urls]
+    site.pages["/search"] = Reply(orjson.dumps({"results": results}), headers={"Content-Type": "application/json"})
+    engines = replace(pages.backends, search_providers=[SearxngProvider(f"http://127.0.0.1:{site.port}")])
+    limited = replace(pages, backends=engines, domains=WebDomains(("example.org",), ("docs.example.org",)))
+    assert [one.hit.url for one in (await limited.search("tides", 5)).hits] == urls[:1]

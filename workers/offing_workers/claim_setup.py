@@ -10,6 +10,7 @@ from offing.bus.notifier import RunDispatcher
 from offing.core.run import CancelMode, FencingToken, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import parse_stored_policy
+from offing.core.web_domains import WebDomains
 from offing.kernel.recorded_calls import CallsSinceCheckpoint, Intent
 from offing.kernel.role_calls import ConfiguredEngines
 from offing.kernel.run_setup import ActiveRun, RunSetup, build_active_run
@@ -143,6 +144,7 @@ async def _build_setup(
             await forks.find_first_run_id(connection, row),
             row.report_style,
             row.follow_up,
+            row.interactions,
         ),
         graph=graph,
         recorded_calls=CallsSinceCheckpoint({})
@@ -198,7 +200,7 @@ def _build_tools(
     models = reach.library_models if reach else NO_MODELS
     library = build_library_access(database, tenant, LibraryScope(collections, sources), models)
     environment, web = str(row.scope.get("environment", "")), bool(row.scope.get("web"))
-    port = WebPageReader(database, tenant, reach) if web and reach else None
+    port = WebPageReader(database, tenant, reach, WebDomains.from_scope(row.scope)) if web and reach else None
     mcp = mcp_access.build_run_mcp_servers(database, tenant, row, reach)
     code = build_run_sandbox(database, tenant, row, library, reach.code_runner if reach else None)
     scope = ToolScope(tenant, row.id, "", library, collections, sources, environment, port, mcp, code)

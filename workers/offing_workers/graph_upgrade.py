@@ -66,7 +66,14 @@ class _Upgrade:
     def run_info(self) -> RunInfo:
         row = self.row
         return RunInfo(
-            row.id, row.question, (), row.budget, row.seed, report_style=row.report_style, follow_up=row.follow_up
+            row.id,
+            row.question,
+            (),
+            row.budget,
+            row.seed,
+            report_style=row.report_style,
+            follow_up=row.follow_up,
+            interactions=row.interactions,
         )
 
 

@@ -76,6 +76,7 @@ async def _load_stored_run(database: Database, tenant_id: UUID, row: RunRow, too
                 row.seed,
                 report_style=row.report_style,
                 follow_up=row.follow_up,
+                interactions=row.interactions,
             ),
             steps=tuple(await steps.list_steps_after(connection, row.id, 0, MAX_STEPS)),
             stop_reason=row.stop_reason or "",

@@ -11,6 +11,7 @@ from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
 from offing.api.routes import (
     api_keys,
+    asking,
     evaluations,
     events,
     input_requests,
@@ -88,6 +89,7 @@ def _install_routes(app: FastAPI) -> None:
         installation,
         api_keys,
         tool_policies,
+        asking,
     ):
         guarded.include_router(part.router)
     app.include_router(guarded, prefix=API_PREFIX)

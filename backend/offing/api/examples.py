@@ -93,6 +93,32 @@ PRESET_EXAMPLE: Example = {
     "built_in": True,
 }
 
+QUARTILES_EXAMPLE: Example = {"low": 3, "median": 4, "high": 7}
+
+RUN_STATISTICS_EXAMPLE: Example = {
+    "graph": "agentflow",
+    "models": ["litellm:openai/gpt-5-mini"],
+    "runs": 34,
+    "turns": QUARTILES_EXAMPLE,
+    "seconds_per_turn": {"low": 6.1, "median": 8.4, "high": 12.0},
+    "tokens_per_turn": {"low": 2400, "median": 4100, "high": 6200},
+    "cost_usd_per_turn": {"low": 0.001, "median": 0.0016, "high": 0.0024},
+}
+
+QUESTION_PRESET_EXAMPLE: Example = {
+    "id": "01980000-0000-7000-8000-00000000000f",
+    "name": "Legal check",
+    "settings": {
+        "graph": "agentflow",
+        "budget": BUDGET_EXAMPLE,
+        "scope": {"collections": ["contracts"], "offline": True},
+        "report_style": {"length": "brief", "language": "de", "template": ""},
+        "interactions": ["plan_review"],
+    },
+    "created_at": TIMESTAMP,
+    "updated_at": TIMESTAMP,
+}
+
 RUN_EXAMPLE: Example = {
     "id": RUN_ID,
     "thread_id": THREAD_ID,
@@ -465,6 +491,12 @@ EXAMPLES: dict[str, Example] = {
     "ProviderKindOut": PROVIDER_KIND_EXAMPLE,
     "ProviderModelListOut": PROVIDER_MODELS_EXAMPLE,
     "PresetOut": PRESET_EXAMPLE,
+    "RunStatisticsOut": RUN_STATISTICS_EXAMPLE,
+    "RunStatisticsList": {"items": [RUN_STATISTICS_EXAMPLE]},
+    "QuestionPresetOut": QUESTION_PRESET_EXAMPLE,
+    "QuestionPresetList": {"items": [QUESTION_PRESET_EXAMPLE]},
+    "QuestionPresetIn": {name: QUESTION_PRESET_EXAMPLE[name] for name in ("name", "settings")},
+    "QuestionPresetChangeIn": {"name": "Legal check, short"},
     "TrajectoryOut": trajectories.TRAJECTORY_EXAMPLE,
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,

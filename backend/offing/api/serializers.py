@@ -17,6 +17,7 @@ from offing.api.schemas import (
     JudgmentOut,
     LibraryStatusOut,
     LiveStatusOut,
+    ModelDetailsOut,
     PassageOut,
     RatingOut,
     ReportOut,
@@ -53,6 +54,7 @@ from offing.core.report_sources import (
 )
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
+from offing.models.model_table import find_model_limits, find_model_price
 from offing.services.library import PassageInContext
 from offing.services.library_models import LibraryModels
 from offing.services.run_deletion import DeletionResult
@@ -69,6 +71,8 @@ from offing.storage.runs import RunRow
 from offing.storage.search import PassageHitRow
 from offing.storage.tenants import TenantRow
 from offing.storage.vectors import VectorCoverage
+
+MILLION = 1_000_000
 
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
@@ -107,6 +111,7 @@ def serialize_run(
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
+        interactions=sorted(run.interactions),
         follow_up=run.follow_up
         and FollowUpOut(kind=run.follow_up.kind, run_id=run.follow_up.run_id, version=run.follow_up.version),
     )
@@ -119,13 +124,35 @@ def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
     return ScopeIn.model_construct(None, **{**ScopeIn().model_dump(), **chosen, "sources": sources})
 
 
+def serialize_model_details(model: str) -> ModelDetailsOut | None:
+    """Return what the model table says about a model. `None` means that it does not list the model."""
+    limits, price = find_model_limits(model), find_model_price(model)
+    if not limits.is_listed:
+        return None
+    return ModelDetailsOut(
+        model=model,
+        context_tokens=limits.context_tokens,
+        input_usd=_price_per_million(price.input_usd),
+        output_usd=_price_per_million(price.output_usd),
+    )
+
+
+def _price_per_million(usd: float | None) -> float | None:
+    return None if usd is None else round(usd * MILLION, 6)
+
+
 def serialize_run_summary(summary: RunSummary) -> RunOut:
     return serialize_run(summary.run, summary.title, summary.pending_input_requests, summary.labels)
 
 
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
-    items = [serialize_run_summary(one).model_copy(update={"match": matches.get(one.run.id)}) for one in listed.runs]
+    items = [
+        serialize_run_summary(one).model_copy(
+            update={"match": matches.get(one.run.id), "minimap": listed.minimaps.get(one.run.id)}
+        )
+        for one in listed.runs
+    ]
     return RunPage(items=items, next=listed.next_cursor, unindexed_runs=listed.unindexed_count)
 
 

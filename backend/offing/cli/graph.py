@@ -109,7 +109,18 @@ def record(run: str, output: Path) -> int:
         reason, style = row.stop_reason or "", row.report_style
         revises = tuple(sorted(role for role, one in row.engines.items() if can_revise(one)))
         return Recording(
-            row.question, steps, row.budget, earlier, row.seed, reason, windows, style, revises, row.follow_up, answers
+            row.question,
+            steps,
+            row.budget,
+            earlier,
+            row.seed,
+            reason,
+            windows,
+            style,
+            revises,
+            row.follow_up,
+            answers,
+            row.interactions,
         )
 
     output.write_bytes(orjson.dumps(recording_to_json(run_with_database(work)), option=orjson.OPT_INDENT_2))

@@ -50,6 +50,14 @@ class ModelLimits:
         return effort in self.efforts if self.supports_reasoning else effort == "none"
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """Prices of a model in USD per token. `None` means unknown."""
+
+    input_usd: float | None = None
+    output_usd: float | None = None
+
+
 UNKNOWN_LIMITS = ModelLimits(is_listed=False)
 
 
@@ -63,6 +71,15 @@ def find_model_limits(model: str) -> ModelLimits:
         return UNKNOWN_LIMITS
     listed = _limits_by_model()
     return listed.get((provider, model)) or listed.get((provider, name)) or UNKNOWN_LIMITS
+
+
+def find_model_price(model: str) -> ModelPrice:
+    """Return the prices of a litellm model. They are unknown for a model that is not in the table."""
+    provider, slash, name = model.partition("/")
+    if not slash or provider in SELF_HOSTED_PROVIDERS:
+        return ModelPrice()
+    listed = _prices_by_model()
+    return listed.get((provider, model)) or listed.get((provider, name)) or ModelPrice()
 
 
 def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -82,6 +99,21 @@ def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _limits_by_model() -> Mapping[tuple[str, str], ModelLimits]:
     """Return the limits by provider and name. Most names contain the provider, but not all."""
     return {(provider_of_row(row), model): _read_limits(row) for model, row in read_model_rows()}
+
+
+@cache
+def _prices_by_model() -> Mapping[tuple[str, str], ModelPrice]:
+    """Return the prices by provider and name."""
+    return {
+        (provider_of_row(row), model): ModelPrice(
+            _number_or_none(row.get("input_cost_per_token")), _number_or_none(row.get("output_cost_per_token"))
+        )
+        for model, row in read_model_rows()
+    }
+
+
+def _number_or_none(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def provider_of_row(row: Mapping[str, Any]) -> str:

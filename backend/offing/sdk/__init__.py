@@ -8,6 +8,7 @@ from offing.core.claim_check import DraftClaimCheck, DraftConflict, DraftJudgmen
 from offing.core.claim_passages import ClaimPassage, ClaimToJudge, merge_passages
 from offing.core.draft_check import DraftCheck, DraftProblem, ProblemSentence
 from offing.core.follow_up import FollowUp, FollowUpKind, KindChooser
+from offing.core.interaction import Interaction
 from offing.core.model import EngineFailure, FailureKind, InvalidOutput, Message, Usage
 from offing.core.report import (
     ClaimVerdict,
@@ -87,6 +88,7 @@ __all__ = [
     "Graph",
     "Headline",
     "HumanInputMixin",
+    "Interaction",
     "InvalidOutput",
     "KindChooser",
     "Layout",

@@ -15,6 +15,7 @@ from offing.core.claim_check import DraftClaimCheck
 from offing.core.claim_passages import ClaimToJudge
 from offing.core.draft_check import DraftCheck
 from offing.core.follow_up import FollowUp
+from offing.core.interaction import Interaction
 from offing.core.model import EngineFailure
 from offing.core.report import Evidence, Report, ReportDraft, ReportRevision
 from offing.core.report_style import ReportStyle
@@ -50,6 +51,8 @@ class RunInfo:
     """What the user asks of the form of the report, for the graph's writer. `None` means nothing."""
     follow_up: FollowUp | None = None
     """The earlier report that the run is about. `None` means that there is none."""
+    interactions: frozenset[Interaction] = frozenset()
+    """When the person wants to be asked before the run researches; see `Graph.interactions`. Empty means never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from offing.core.interaction import Interaction
 from offing.sdk.context import RunInfo
 from offing.sdk.langgraph_adapter import LangGraphAdapter
 from offing.sdk.role import Role
@@ -102,6 +103,11 @@ class Graph:
     """Its runs answer questions on the thread's report, edit it, and merge new findings into it.
 
     `RunInfo.follow_up` then names the report. Without it, a follow-up is only new research.
+    """
+    interactions: tuple[Interaction, ...] = ()
+    """When its runs can ask a person before they research, if the person chose it.
+
+    `RunInfo.interactions` names those of a run.
     """
     state_view: StateView | None = None
     """What the tab State of the web UI shows of its runs. `None` means that there is no such tab."""

@@ -39,9 +39,8 @@ def check_engine(field: str, engine_config: EngineConfig, stored: StoredProvider
     if engine_config.engine == "policy":
         endpoint = resolve_policy_endpoint(engine_config, environment.VARIABLES) if engine_config.api_base else None
     else:
-        endpoint = (
-            _resolve(engine_config, stored) if engine_config.engine == "litellm" or engine_config.api_base else None
-        )
+        is_called = engine_config.engine == "litellm" or engine_config.api_base
+        endpoint = resolve_engine_endpoint(engine_config, stored) if is_called else None
     if isinstance(endpoint, EngineFailure):
         field_name, _, reason = endpoint.message.partition(": ")
         problem, _, remedy = reason.partition(". ")
@@ -75,7 +74,8 @@ def _check_fallback(field: str, engine_config: EngineConfig, fallback: EngineCon
         raise InvalidInput(f"{field}.prompt_library", "a fallback has no library of its own", remedy)
 
 
-def _resolve(engine_config: EngineConfig, stored: StoredProviders) -> EngineEndpoint | EngineFailure:
+def resolve_engine_endpoint(engine_config: EngineConfig, stored: StoredProviders) -> EngineEndpoint | EngineFailure:
+    """Return the endpoint of a call through litellm, with a stored provider if the model names one."""
     provider = stored.get(engine_config.model.partition("/")[0])
     if provider is None or engine_config.engine != "litellm":
         return resolve_endpoint(engine_config, environment.VARIABLES)

@@ -26,6 +26,7 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
+from offing.services.offline_runs import check_offline
 from offing.services.run_tool_policy import build_tool_policy
 from offing.services.runs import SubmittedRun, check_same_request, choose_engines
 from offing.storage import forks, runs, steps, threads
@@ -185,8 +186,10 @@ async def _choose_engines(
     connection: Connection, run: RunRow, graph: Graph, requested: Mapping[str, EngineConfig], fork_id: UUID
 ) -> dict[str, EngineConfig]:
     """Return the engine of each role. Versions that were pinned for the origin stay pinned."""
-    chosen = choose_engines(graph, requested, EngineConfig(), await providers.list_stored(connection))
+    stored = await providers.list_stored(connection)
+    chosen = choose_engines(graph, requested, EngineConfig(), stored)
     new = await policies.resolve_versions(connection, {role: chosen[role] for role in requested}, fork_id)
+    check_offline(graph, run.scope, new, stored)
     return {**run.engines, **new}
 
 

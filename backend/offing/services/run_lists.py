@@ -1,7 +1,7 @@
 """Lists of runs by filters and by words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from offing.core.errors import InvalidInput
@@ -16,6 +16,9 @@ from offing.storage.run_summaries import RunSummary
 
 MAX_INDEXED_PER_SEARCH = 200
 """Queued runs that a search indexes first. Only after an upgrade can there be more; workers index the others."""
+
+MAX_MINIMAPS = 20
+"""Maximum number of runs of a page that is listed with step minimaps."""
 
 MATCHES_PER_WINDOW = 500
 """Runs with the searched words that are compared with the filters at once."""
@@ -35,15 +38,37 @@ class RunList:
     """Where runs match a search. Empty without a search."""
     unindexed_count: int = 0
     """Number of runs that a search may have missed, because they are still to be indexed."""
+    minimaps: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
+    """Step marks of the runs. Empty if they were not asked for."""
 
 
 async def list_runs(
-    database: Database, tenant_id: UUID, run_filter: RunFilter, words: str | None, cursor: str | None, limit: int
+    database: Database,
+    tenant_id: UUID,
+    run_filter: RunFilter,
+    words: str | None,
+    cursor: str | None,
+    limit: int,
+    *,
+    with_minimaps: bool = False,
 ) -> RunList:
     """Return a page of runs, newest first. `words` must all occur; `None` means that nothing is searched.
 
-    Raises InvalidInput.
+    `with_minimaps` adds the step marks of each run, for at most `MAX_MINIMAPS` runs. Raises InvalidInput.
     """
+    if with_minimaps and limit > MAX_MINIMAPS:
+        raise InvalidInput("limit", f"{limit} runs with their minimaps are too many", f"Use at most {MAX_MINIMAPS}.")
+    listed = await _list_runs(database, tenant_id, run_filter, words, cursor, limit)
+    if not with_minimaps:
+        return listed
+    async with database.transaction(tenant_id) as connection:
+        ids = [summary.run.id for summary in listed.runs]
+        return replace(listed, minimaps=await run_summaries.sample_step_marks(connection, ids))
+
+
+async def _list_runs(
+    database: Database, tenant_id: UUID, run_filter: RunFilter, words: str | None, cursor: str | None, limit: int
+) -> RunList:
     before = parse_page_cursor(cursor)
     _check_filter(run_filter, words)
     if words is not None:

@@ -17,6 +17,7 @@ from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.follow_up import FollowUp
+from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
 from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, CancelMode, RunStatus, StopReason
@@ -33,6 +34,7 @@ from offing.services import follow_ups, policies, providers
 from offing.services import graphs as graph_registry
 from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_engines
 from offing.services.follow_ups import FollowUpRequest, keep_engines, merge_scopes
+from offing.services.offline_runs import check_offline
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, threads
 from offing.storage.pool import Connection, Database
@@ -51,9 +53,10 @@ class RunRequest:
     budget: Budget = field(default_factory=Budget)
     engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """The scope of the run: `collections` and `sources` that it may see, `web` if it may use the web, and `mcp`,
-    the names of MCP servers whose tools it may use. Without collections and sources it sees the whole library,
-    or in a thread what the last run saw.
+    """The scope of the run: `collections` and `sources` that it may see, `web` if it may use the web, limited by
+    `only_domains` and `excluded_domains`, `mcp`, the names of MCP servers whose tools it may use, and `offline` if
+    nothing may leave this machine. Without collections and sources it sees the whole library, or in a thread what the
+    last run saw.
     """
     named_scope: frozenset[str] = frozenset()
     """Keys of the scope that a follow-up names although they are off. It keeps the others of the last run."""
@@ -67,6 +70,11 @@ class RunRequest:
     """The tool policy. `None` means that of the last question in the thread, else the default for the scope."""
     report_style: ReportStyle | None = None
     """The form of the report. `None` means that of the last question in the thread. An empty style asks for nothing."""
+    interactions: frozenset[Interaction] = frozenset()
+    """When the run asks a person before it researches. Empty means never."""
+    remote_library_model: str = ""
+    """The embedding model or reranker of the installation that is not on this machine. Empty means that there is none.
+    """
     idempotency_key: str | None = None
     traceparent: str | None = None
     durability: str = "sync"
@@ -96,6 +104,7 @@ async def submit_run(
     """
     graph = graph_registry.get_graph(graphs, request.graph)
     check_report_style(graph, request.report_style)
+    check_interactions(graph, request.interactions)
     digest, default = _hash_request(request), default_engine or EngineConfig()
     async with database.transaction(tenant_id) as connection:
         stored = await providers.list_stored(connection)
@@ -106,6 +115,7 @@ async def submit_run(
         request, follow_up = await _place_in_thread(connection, request, graph, graphs)
         engines = choose_engines(graph, {**request.default_engines, **request.engines}, default, stored)
         new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
+        check_offline(graph, request.scope, new.engines, stored, request.remote_library_model)
         new = replace(new, follow_up=follow_up)
         new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
         if request.thread_id is None:
@@ -279,6 +289,14 @@ def check_report_style(graph: Graph, style: ReportStyle | None) -> None:
         raise InvalidInput("report_style", problem, "Leave it out, or ask for the form in the question.")
 
 
+def check_interactions(graph: Graph, interactions: frozenset[Interaction]) -> None:
+    """Raise InvalidInput if a graph cannot ask a person as requested."""
+    missing = sorted(interactions - set(graph.interactions))
+    if missing:
+        known = f"Use only {', '.join(graph.interactions)}" if graph.interactions else "Leave it out"
+        raise InvalidInput("interactions", f"{graph.name} has no {missing[0]}", f"{known}, or use another graph.")
+
+
 def _build_run(
     request: RunRequest,
     graph: Graph,
@@ -307,6 +325,7 @@ def _build_run(
         durability=request.durability,
         requested_tool_policy=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
         report_style=None if style is None or style.is_empty else style,
+        interactions=request.interactions,
     )
 
 
@@ -412,6 +431,7 @@ def _hash_request(request: RunRequest) -> str:
         **({"report_style": request.report_style.model_dump(mode="json")} if request.report_style else {}),
         **({"named_scope": sorted(request.named_scope)} if continues and request.named_scope else {}),
         **({"follow_up": asdict(request.follow_up)} if request.follow_up else {}),
+        **({"interactions": sorted(request.interactions)} if request.interactions else {}),
     }
     return hashlib.sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

@@ -3,11 +3,12 @@
 A stored page that is recent enough is read instead of being fetched again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
 from offing.clock import new_id
+from offing.core.web_domains import ALL_DOMAINS, WebDomains
 from offing.library.extraction import DocumentRejectedError as Unreadable
 from offing.library.readers import ParsedDocument, ReadersBusyError
 from offing.services.document_storage import store_unindexed
@@ -20,6 +21,8 @@ from offing.web.search import SearchResults, search_web
 from offing.web.url import InvalidUrl, parse_url
 
 MAX_PAGE_AGE = timedelta(hours=1)
+SPARE_HITS = 3
+"""Factor of the hits that are requested from the search engines if some of them may be outside the run's domains."""
 
 FILE_NAMES = {
     "application/pdf": "page.pdf",
@@ -39,15 +42,19 @@ class WebPageReader:
     database: Database
     tenant_id: UUID
     backends: ToolBackends
+    domains: WebDomains = ALL_DOMAINS
+    """The part of the web that the run may use."""
 
     async def read(self, url: str, start: int, length: int) -> TextWindow | str:
         """Return a window of a page's text, or a sentence that explains why it is unavailable."""
         target = parse_url(url)
         if isinstance(target, InvalidUrl):
             return target.problem
+        if problem := self.domains.find_problem(target):
+            return problem
         if (cached := await self._find_window(target.url, start, length)) is not None:
             return cached
-        fetched = await self.backends.fetcher.fetch(target.url)
+        fetched = await self.backends.fetcher.fetch(target.url, self.domains.find_problem)
         if isinstance(fetched, InvalidUrl):
             return fetched.problem
         problem = await self._store_page(fetched)
@@ -55,12 +62,18 @@ class WebPageReader:
         return problem if window is None else window
 
     async def search(self, query: str, limit: int) -> SearchResults:
+        """Return at most `limit` pages within the run's domains."""
         if not self.backends.search_providers:
             return SearchResults((), {"web": "No search engine is set up here; see docs/configuration.md."})
         backends = self.backends
-        return await search_web(
-            backends.search_client, backends.search_providers, query, limit, backends.search_rate_limiter
+        is_limited = self.domains != ALL_DOMAINS
+        hit_count = limit * SPARE_HITS if is_limited else limit
+        results = await search_web(
+            backends.search_client, backends.search_providers, query, hit_count, backends.search_rate_limiter
         )
+        if not is_limited:
+            return results
+        return replace(results, hits=tuple(one for one in results.hits if self.domains.allows(one.hit.url))[:limit])
 
     async def _find_window(self, url: str, start: int, length: int) -> TextWindow | None:
         async with self.database.transaction(self.tenant_id) as connection:

@@ -82,13 +82,13 @@ INSERT_RUN = f"""
                      durability, status,
                      fence, next_seq, progress_seq, turns, tokens, cost_usd, work_seconds, forked_from_id,
                      forked_at_seq,
-                     forked_kind, forked_usage, follow_up)
+                     forked_kind, forked_usage, follow_up, interactions)
     select %(id)s, tenant_id, %(thread)s, graph, %(graph_version)s, question, %(engines)s, %(policy)s,
            %(policy_sha256)s, %(budget)s, requested_tool_policy, report_style, scope, seed, %(idempotency_key)s,
            %(request_sha256)s, %(traceparent)s, 'interactive',
            'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
            %(cost_usd)s, %(seconds)s, id,
-           %(at)s, coalesce(forked_kind, kind), %(usage)s, follow_up
+           %(at)s, coalesce(forked_kind, kind), %(usage)s, follow_up, interactions
       from run where id = %(origin)s
     returning {runs.COLUMNS}
 """

@@ -36,8 +36,7 @@ LIST_RUNS_OF_TAG = f"""
 """
 """Reads the runs of a tag in the order of the list."""
 
-RENDER_STEP_MARKS = """
-    select coalesce(string_agg(
+STEP_MARK = """
       case when not ok or kind = 'failure' then 'f'
            when kind in ('user_message', 'resumed', 'input_response') then 'h'
            when kind = 'report' then 'w'
@@ -47,10 +46,25 @@ RENDER_STEP_MARKS = """
            when label = 'read' then 'r'
            when label = 'calculate' then 'c'
            when kind in ('plan', 'analysis') or label = 'plan' then 'p'
-           else 'n' end, '' order by seq), '')
-      from step where run_id = %s and seq > %s
+           else 'n' end
 """
-"""The step minimap: one letter per step. The letters are those of the API's `step_marks`."""
+"""The letter of a step. The letters are those of the API's `step_marks`."""
+
+RENDER_STEP_MARKS = f"""
+    select coalesce(string_agg({STEP_MARK}, '' order by seq), '') from step where run_id = %s and seq > %s
+"""
+"""The step minimap: one letter per step."""
+
+SAMPLE_STEP_MARKS = f"""
+    select run.id, (
+      select coalesce(string_agg({STEP_MARK}, '' order by seq), '')
+        from step
+       where run_id = run.id and seq = any(array(
+         select 1 + (place * (run.next_seq - 2)::bigint) / greatest(1, least(%(count)s, run.next_seq - 1) - 1)
+           from generate_series(0, least(%(count)s, run.next_seq - 1) - 1) as place)))
+      from run where id = any(%(runs)s)
+"""
+"""The marks of steps at equal distances, with the first and the last. The number of rows that it reads is bounded."""
 
 GET_TOKEN_DETAILS = """
     select coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completion_tokens), 0)::bigint,
@@ -68,6 +82,9 @@ LIST_STEP_SUMMARIES = """
      order by seq limit %(limit)s
 """
 """Steps without their payload."""
+
+MAX_SAMPLED_MARKS = 600
+"""Maximum number of step marks of a run in a list."""
 
 LIST_RUNS_OF_THREADS = f"select {SUMMARY_COLUMNS} from run where thread_id = any(%s) order by created_at, id"
 
@@ -171,6 +188,12 @@ async def render_step_marks(connection: Connection, run_id: UUID, after_seq: int
     """Return one letter for each step after `after_seq`."""
     row = await (await connection.execute(RENDER_STEP_MARKS, (run_id, after_seq))).fetchone()
     return row[0] if row else ""
+
+
+async def sample_step_marks(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the marks of each step of these runs, or of `MAX_SAMPLED_MARKS` steps at equal distances."""
+    values = {"runs": list(run_ids), "count": MAX_SAMPLED_MARKS}
+    return dict(await (await connection.execute(SAMPLE_STEP_MARKS, values)).fetchall())
 
 
 async def list_step_summaries(

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
+from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig, engine_to_json
 from offing.core.report_style import ReportStyle
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
@@ -30,7 +31,7 @@ COLUMNS = """
     work_seconds,
     next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
     forked_at_seq,
-    forked_kind, report_style, follow_up
+    forked_kind, report_style, follow_up, interactions
 """
 
 INSERT_RUN = f"""
@@ -38,11 +39,11 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, report_style, follow_up, status)
+                     durability, report_style, follow_up, interactions, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
             %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
-            %(report_style)s, %(follow_up)s, 'queued')
+            %(report_style)s, %(follow_up)s, %(interactions)s, 'queued')
     returning {COLUMNS}
 """
 
@@ -189,6 +190,8 @@ class RunRow:
     """What the user asks of the form of the report. `None` means nothing."""
     follow_up: FollowUp | None = None
     """The earlier report that the run is about. `None` means that there is none."""
+    interactions: frozenset[Interaction] = frozenset()
+    """When the run asks a person before it researches. Empty means never."""
 
     @property
     def is_terminal(self) -> bool:
@@ -226,6 +229,8 @@ class NewRun:
     report_style: ReportStyle | None = None
     """What the user asks of the form of the report. `None` means nothing."""
     follow_up: FollowUp | None = None
+    interactions: frozenset[Interaction] = frozenset()
+    """When the run asks a person before it researches. Empty means never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,9 +486,8 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
     assert row is not None
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
-    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since, *forked, style, follow_up) = row[
-        23:
-    ]
+    (next_seq, created, started, ended, traceparent, kind, durability, waiting_since) = row[23:31]
+    (*forked, style, follow_up, interactions) = row[31:]
     return RunRow(
         id_,
         thread,
@@ -516,6 +520,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         *forked,
         report_style=parse_report_style(style),
         follow_up=None if follow_up is None else follow_up_from_json(follow_up),
+        interactions=frozenset(map(Interaction, interactions)),
     )
 
 
@@ -568,6 +573,7 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "durability": new.durability,
         "report_style": None if new.report_style is None else _jsonb(new.report_style.model_dump(mode="json")),
         "follow_up": None if new.follow_up is None else _jsonb(follow_up_to_json(new.follow_up)),
+        "interactions": sorted(new.interactions),
     }
 
 

@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.evidence import EvidenceIndex
 from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
+from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
 from offing.core.provenance import parse_label
 from offing.core.report_style import ReportStyle
@@ -58,6 +59,8 @@ class Recording:
     """The earlier report that the run is about. `None` means that there is none."""
     answer_tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     """Maximum tokens of an answer of the models that answered roles, by role."""
+    interactions: frozenset[Interaction] = frozenset()
+    """When the run asked a person before it researched."""
 
     @classmethod
     def read_file(cls, path: Path) -> "Recording":
@@ -87,6 +90,7 @@ class Recording:
             tuple(data.get("revises", ())),
             follow_up_from_json(follow_up) if follow_up else None,
             data.get("answer_tokens", {}),
+            frozenset(map(Interaction, data.get("interactions", ()))),
         )
 
 
@@ -157,7 +161,16 @@ def _list_engines(graph: Graph, recording: Recording) -> dict[str, EngineConfig]
 def _build_run_info(recording: Recording) -> RunInfo:
     r = recording
     id = uuid5(UUID_NAMESPACE, r.question)
-    return RunInfo(id, r.question, r.earlier, r.budget, r.seed, report_style=r.report_style, follow_up=r.follow_up)
+    return RunInfo(
+        id,
+        r.question,
+        r.earlier,
+        r.budget,
+        r.seed,
+        report_style=r.report_style,
+        follow_up=r.follow_up,
+        interactions=r.interactions,
+    )
 
 
 def _build_evidence_index(steps: Sequence[Step]) -> EvidenceIndex:
@@ -200,6 +213,7 @@ def recording_to_json(recording: Recording) -> dict[str, Any]:
         **({"answer_tokens": dict(r.answer_tokens)} if r.answer_tokens else {}),
         **({"revises": list(r.revises)} if r.revises else {}),
         **({"report_style": r.report_style.model_dump(mode="json")} if r.report_style else {}),
+        **({"interactions": sorted(r.interactions)} if r.interactions else {}),
         "steps": [_step_to_json(step) for step in r.steps],
     }
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from offing.core.errors import InvalidInput
 from offing.core.input_request import InputKind, InputPrompt, InputResponse, check_prompt, check_response
+from offing.core.interaction import Interaction
 from offing.core.model import EngineFailure, InvalidOutput
 from offing.core.report_style import ReportStyle
 from offing.core.run import Budget
@@ -42,6 +43,7 @@ class ScenarioOptions(TypedDict, total=False):
     prior_exchanges: tuple[tuple[str, str], ...]
     seed: int
     report_style: ReportStyle | None
+    interactions: frozenset[Interaction]
     failing_tools: Mapping[str, str]
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]]
 
@@ -88,6 +90,8 @@ class Scenario:
     seed: int = 0
     report_style: ReportStyle | None = None
     """What the user asks of the form of the report. `None` means nothing."""
+    interactions: frozenset[Interaction] = frozenset()
+    """When the person wants to be asked before the run researches."""
     failing_tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Error messages of tools that fail, by name."""
     store_items: Sequence[tuple[tuple[str, ...], str, Mapping[str, Any]]] = ()

@@ -72,6 +72,7 @@ class SimulationStore:
             scenario.budget,
             scenario.seed,
             report_style=scenario.report_style,
+            interactions=scenario.interactions,
         )
         self.documents, self.clock = Documents(scenario.documents), VirtualClock(dict(scenario.durations_seconds))
         self.policy: ToolPolicy = scenario.tool_policy or build_default_tool_policy(self.graph)

@@ -7,7 +7,7 @@ page is untrusted data; only its redirects are followed.
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from email.message import Message
 from functools import partial
@@ -89,11 +89,15 @@ class Fetcher:
     async def __aexit__(self, *_: object) -> None:
         await self._pool.aclose()
 
-    async def fetch(self, url: str) -> FetchedPage | InvalidUrl:
-        """Return a page that can be read, or why there is none."""
+    async def fetch(self, url: str, find_problem: Callable[[ParsedUrl], str] | None = None) -> FetchedPage | InvalidUrl:
+        """Return a page that can be read, or why there is none.
+
+        `find_problem` explains why an address may not be requested, or returns an empty text. It is also asked about
+        each address of a redirect. `None` means that every public address may be.
+        """
         try:
             async with asyncio.timeout(self.limits.timeout_seconds):
-                return await self._fetch_following_redirects(url)
+                return await self._fetch_following_redirects(url, find_problem)
         except TimeoutError:
             return InvalidUrl(f"The page did not arrive within {self.limits.timeout_seconds:g} seconds.")
         except AddressBlockedError as blocked:
@@ -105,11 +109,15 @@ class Fetcher:
         except zlib.error:
             return InvalidUrl("The page is packed in a way that cannot be unpacked.")
 
-    async def _fetch_following_redirects(self, url: str) -> FetchedPage | InvalidUrl:
+    async def _fetch_following_redirects(
+        self, url: str, find_problem: Callable[[ParsedUrl], str] | None
+    ) -> FetchedPage | InvalidUrl:
         target = parse_url(url)
         for _ in range(self.limits.max_redirects + 1):
             if isinstance(target, InvalidUrl):
                 return target
+            if find_problem is not None and (problem := find_problem(target)):
+                return InvalidUrl(problem)
             response = await self._request_rate_limited(target)
             if not isinstance(response, ParsedUrl):
                 return response

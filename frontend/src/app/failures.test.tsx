@@ -69,8 +69,9 @@ test("metrics that could not be loaded are not shown as not measured", async () 
 
 test("collections that could not be loaded are reported, and the question can still be asked", async () => {
   refuses("/library/collections");
-  renderPage("/");
+  const { user } = renderPage("/");
   const form = within(await screen.findByRole("form", { name: "New question" }));
+  await user.click(form.getByRole("button", { name: "Options" }));
   expect((await form.findAllByText("No answer for /library/collections"))[0]).toBeVisible();
   expect(form.getByRole("button", { name: "Ask" })).toBeEnabled();
 });
@@ -93,8 +94,9 @@ test("a selected engine waits for the list of graphs, and no run is created with
   );
   const { user } = renderPage("/");
   await user.type(await screen.findByRole("textbox", { name: "Question" }), "How does pooling work?");
-  await user.click(screen.getByRole("button", { name: "Budget and engine" }));
-  await user.type(screen.getByRole("combobox", { name: "Engine" }), "litellm:openai/m");
+  await user.click(screen.getByRole("button", { name: "Options" }));
+  await user.type(await screen.findByRole("searchbox", { name: "Find a model, or enter one" }), "litellm:openai/m");
+  await user.click(screen.getByRole("button", { name: "Use “litellm:openai/m”" }));
   await user.click(screen.getByRole("button", { name: "Ask" }));
   expect(requests).toEqual([]);
   arrive();
@@ -113,8 +115,9 @@ test("if the list of graphs cannot be loaded, the selected engine is not dropped
   );
   const { user } = renderPage("/");
   await user.type(await screen.findByRole("textbox", { name: "Question" }), "How does pooling work?");
-  await user.click(screen.getByRole("button", { name: "Budget and engine" }));
-  await user.type(screen.getByRole("combobox", { name: "Engine" }), "litellm:openai/m");
+  await user.click(screen.getByRole("button", { name: "Options" }));
+  await user.type(await screen.findByRole("searchbox", { name: "Find a model, or enter one" }), "litellm:openai/m");
+  await user.click(screen.getByRole("button", { name: "Use “litellm:openai/m”" }));
   await user.click(screen.getByRole("button", { name: "Ask" }));
   expect((await screen.findAllByText("No answer for /graphs")).length).toBeGreaterThan(0);
   expect(requestCount).toBe(0);
@@ -174,7 +177,7 @@ test("while the banner is shown, loaded data has no error of its own", async () 
   isDown = true;
   act(() => void client.invalidateQueries({ queryKey: ["runs"] }));
   expect(await screen.findByText("The server cannot be reached.")).toBeVisible();
-  await waitFor(() => expect(client.getQueryState(["runs", ""])?.status).toBe("error"));
+  await waitFor(() => expect(client.getQueryState(["runs", "", "recent"])?.status).toBe("error"));
   await waitFor(() => expect(runs.queryByRole("alert")).toBeNull());
   expect(runs.getByText(ENDED.question)).toBeVisible();
 });

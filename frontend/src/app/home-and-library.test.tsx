@@ -57,6 +57,7 @@ test("asking sends question, budget and scope with an idempotency key, and opens
   const { user, router } = renderPage("/");
   await user.type(await screen.findByRole("textbox", { name: "Question" }), "How does pooling work?");
   await user.click(screen.getByRole("radio", { name: "Deep" }));
+  await user.click(screen.getByRole("button", { name: "Options" }));
   await user.click(await screen.findByRole("button", { name: /undici 41/ }));
   await user.click(screen.getByRole("button", { name: "Ask" }));
   await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
@@ -91,21 +92,6 @@ test("a question that is too short is not sent, and the error says why", async (
   expect(screen.getByText(/at least three characters/)).toBeVisible();
 });
 
-test("the budget panel closes on Escape and on a click outside, and Escape returns the focus to its button", async () => {
-  const { user } = renderPage("/");
-  const button = await screen.findByRole("button", { name: "Budget and engine" });
-  for (const close of [() => user.keyboard("{Escape}"), () => user.click(screen.getByRole("heading", { level: 1 }))]) {
-    await user.click(button);
-    await user.click(screen.getByPlaceholderText("default of this installation"));
-    await close();
-    expect(button).toHaveAttribute("aria-expanded", "false");
-    expect(screen.queryByPlaceholderText("default of this installation")).toBeNull();
-  }
-  await user.click(button);
-  await user.keyboard("{Escape}");
-  expect(button).toHaveFocus();
-});
-
 test("budget, scope and attached documents survive a reload, and asking clears them", async () => {
   server.use(
     http.post(at("/library"), () =>
@@ -116,8 +102,8 @@ test("budget, scope and attached documents survive a reload, and asking clears t
   const first = renderPage("/");
   await first.user.type(await screen.findByRole("textbox", { name: "Question" }), "What do they say?");
   await first.user.click(screen.getByRole("button", { name: "The web" }));
-  await first.user.click(screen.getByRole("button", { name: "Budget and engine" }));
-  await first.user.type(screen.getByRole("textbox", { name: "Maximum cost, $" }), "2");
+  await first.user.click(screen.getByRole("button", { name: "Options" }));
+  await first.user.type(await screen.findByRole("textbox", { name: "Maximum cost, $" }), "2");
   await first.user.upload(screen.getByLabelText("Add files"), [new File(["a"], "a.md")]);
   await screen.findByText(/Reads only the 1 document/);
   first.unmount();
@@ -125,8 +111,8 @@ test("budget, scope and attached documents survive a reload, and asking clears t
   const second = renderPage("/");
   expect(await screen.findByText(/Reads only the 1 document/)).toBeVisible();
   expect(screen.getByRole("button", { name: "The web" })).toHaveAttribute("aria-pressed", "true");
-  await second.user.click(screen.getByRole("button", { name: "Budget and engine" }));
-  expect(screen.getByRole("textbox", { name: "Maximum cost, $" })).toHaveValue("2");
+  await second.user.click(screen.getByRole("button", { name: "Options" }));
+  expect(await screen.findByRole("textbox", { name: "Maximum cost, $" })).toHaveValue("2");
   await second.user.click(screen.getByRole("button", { name: "Ask" }));
   await waitFor(() => expect(second.router.state.location.pathname).toBe(`/runs/${RUN_ID}`));
   second.unmount();
@@ -190,25 +176,30 @@ test("attached documents are uploaded first, each with its outcome, and the run 
   expect(await screen.findByText("Upload PDF, HTML, Markdown, text or DOCX.")).toBeVisible();
   expect(screen.getByText(/Reads only the 1 document/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Ask" }));
-  await waitFor(() =>
-    expect(scope).toEqual({ collections: [], sources: [aSource().id], web: false, mcp: [], code: false }),
-  );
+  await waitFor(() => expect(scope).toEqual({ ...aRun().scope, sources: [aSource().id] }));
 });
 
-test("runs are listed with status and step minimap, and can be searched", async () => {
+test("the home page lists the latest runs with their minimaps in one request, and can search them", async () => {
+  let details = 0;
   const searches: (string | null)[] = [];
   server.use(
     http.get(at("/runs"), ({ request }) => {
       searches.push(new URL(request.url).searchParams.get("q"));
-      return HttpResponse.json({ items: [aRun({ status: "done", stop_reason: "turn_limit" })], next: null });
+      const run = aRun({ status: "done", stop_reason: "turn_limit", minimap: "npsmw", last_seq: 5 });
+      return HttpResponse.json({ items: [run], next: "more" });
     }),
-    http.get(at("/runs/:id"), () => HttpResponse.json(aRun({ status: "done", step_marks: "npsmw" }))),
+    http.get(at("/runs/:id"), () => {
+      details += 1;
+      return HttpResponse.json(aRun());
+    }),
   );
   const { user } = renderPage("/");
   expect(await screen.findByText("Partial answer")).toBeVisible();
   expect(await screen.findByRole("img", { name: "5 steps" })).toBeInTheDocument();
   await user.type(screen.getByRole("searchbox", { name: "Search runs" }), "pool");
   await waitFor(() => expect(searches).toContain("pool"));
+  expect(await screen.findByRole("link", { name: "All runs" })).toHaveAttribute("href", "/runs?q=pool");
+  expect(details).toBe(0);
 });
 
 test("erasing asks for confirmation and then shows what was removed", async () => {

@@ -47,9 +47,18 @@ export const server = setupServer(
   http.get(at("/mcp-servers"), () => HttpResponse.json([])),
   http.get(at("/engines"), () =>
     HttpResponse.json([
-      { name: "extractive", available: true, models: [], note: "No language model.", offered_at: "" },
+      {
+        name: "extractive",
+        available: true,
+        models: [],
+        model_details: [],
+        note: "No language model.",
+        offered_at: "",
+      },
     ]),
   ),
+  http.get(at("/run-statistics"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/question-presets"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),
   http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: [], next: null })),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.sdk import Graph, StateView
+from offing.sdk import Graph, Interaction, StateView
 from offing_graphs.agentflow import nodes
 from offing_graphs.agentflow.roles import GENERATOR, ROLES
 from offing_graphs.agentflow.state import State
@@ -43,5 +43,6 @@ graph = Graph(
     turn_counter="turn",
     fallback_report=build_fallback_report,
     handles_follow_ups=True,
+    interactions=(Interaction.CLARIFY, Interaction.PLAN_REVIEW),
     state_view=StateView.MEMORY,
 )

@@ -6,11 +6,12 @@ failures are values. `research_team` and `router` use the same turns.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from offing.sdk import EngineFailure, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
+from offing.sdk import EngineFailure, Interaction, Role, RunContext, StepDraft, StepKind, StopReason, ToolCall
 from offing_graphs.agentflow import roles
 from offing_graphs.agentflow.extractive import write_report as build_report
+from offing_graphs.agentflow.interactions import clarify_question, review_analysis
 from offing_graphs.agentflow.schemas import (
     AnalystInput,
     Command,
@@ -29,7 +30,7 @@ from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_args_problem, find_last_message_seq
+from offing_graphs.shared.task import find_args_problem, find_last_message_seq, load_task
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -39,16 +40,29 @@ NEEDLESS_VERDICT_TITLE = "The verifier was not asked again: nothing was found, a
 
 
 async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
-    """Split the question into parts."""
+    """Split the question into parts. If the person chose so, ask what is unclear before, and show the parts after."""
     ctx: RunContext = runtime.context
     if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
     last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
-    inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
-    reply = await call_fitted(ctx, roles.ANALYST, AnalystInput(**dict(inputs.task), tools=inputs.cards))
+    seen: StateUpdate = {"seen_message_seq": last_message_seq}
+    if Interaction.CLARIFY in ctx.run.interactions:
+        task = await load_task(ctx, last_message_seq)
+        clarification = await clarify_question(ctx, task)
+        if isinstance(clarification, EngineFailure):
+            return {"stop": stop_reason_from_failure(clarification), **seen}
+        seen["clarification"] = clarification
+    inputs = await load_inputs(ctx, cast("State", {**state, **seen}), last_message_seq=last_message_seq)
+    task_input = AnalystInput(**dict(inputs.task), tools=inputs.cards)
+    reply = await call_fitted(ctx, roles.ANALYST, task_input)
     if isinstance(reply, EngineFailure):
-        return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
-    return {"analysis": reply.seq, "seen_message_seq": last_message_seq}
+        return {"stop": stop_reason_from_failure(reply), **seen}
+    if Interaction.PLAN_REVIEW not in ctx.run.interactions:
+        return {"analysis": reply.seq, **seen}
+    reviewed = await review_analysis(ctx, task_input, reply.seq, reply.output)
+    if isinstance(reviewed, EngineFailure):
+        return {"analysis": reply.seq, "stop": stop_reason_from_failure(reviewed), **seen}
+    return {"analysis": reviewed, **seen}
 
 
 async def planner(state: State, runtime: "Runtime[Any]") -> StateUpdate:

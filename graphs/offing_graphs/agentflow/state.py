@@ -9,6 +9,7 @@ from typing import Any
 
 from offing.sdk import RunContext, StepKind
 from offing_graphs.agentflow.extractive import analyze_question
+from offing_graphs.agentflow.interactions import load_clarification
 from offing_graphs.agentflow.schemas import AnalystInput, PastTurn, Verdict
 from offing_graphs.shared.findings import passages_from_evidence
 from offing_graphs.shared.memory import (
@@ -34,6 +35,8 @@ class State(TurnState):
     """Seq of the latest tool result."""
     verdict: int
     """Seq of the latest verifier output."""
+    clarification: int
+    """Seq of the step with what the person answered before the research. 0 means that nothing was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,8 @@ async def load_inputs(
     from the state.
     """
     task = await load_task(ctx, state["seen_message_seq"] if last_message_seq is None else last_message_seq)
+    if seq := state.get("clarification", 0):
+        task = task.model_copy(update={"clarification": await load_clarification(ctx, seq)})
     cards = build_tool_cards(ctx.tools)
     has_turns = state["turn"] > 0
     memory = await load_records(ctx, before_turn, MemoryRecord) if has_turns else ()

@@ -48,6 +48,7 @@ def render_task(inputs: TaskContext) -> tuple[str, ...]:
     return (
         *_take_latest(exchanges, len(exchanges), max_tokens, "earlier questions of this thread"),
         f"The question:\n{inputs.question}",
+        *((inputs.clarification,) if inputs.clarification else ()),
         *_take_latest(messages, MAX_USER_MESSAGES, max_tokens, "earlier messages"),
     )
 

@@ -38,7 +38,7 @@ def is_blank(value: str) -> bool:
     return not value
 
 
-def is_empty(value: tuple[Any, ...]) -> bool:
+def is_empty(value: tuple[Any, ...] | str) -> bool:
     return not value
 
 
@@ -150,6 +150,8 @@ class TaskContext(RoleInput):
     """Messages that the user sent during the run, oldest first."""
     report_style: ReportStyle | None = Field(default=None, exclude_if=is_none)
     """What the user asks of the form of the report, for roles that write one. `None` means nothing."""
+    clarification: str = Field(default="", exclude_if=is_empty)
+    """What the person was asked before the research, with the response. Empty means that nothing was asked."""
 
 
 class Analysis(FrozenModel):

@@ -39,6 +39,7 @@ async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
             version=graph.version,
             roles=[role.name for role in graph.roles],
             optional_roles=[role.name for role in graph.optional_roles],
+            interactions=list(graph.interactions),
             diagram=await asyncio.to_thread(render_diagram, graph),
             state_view=graph.state_view,
         )
@@ -51,7 +52,14 @@ async def list_engines(caller: CurrentCaller, deps: Deps) -> list[EngineOut]:
     """List the engines that can answer roles on this installation, with the models that were found for each."""
     engines = await engine_discovery.discover_engines()
     return [
-        EngineOut(name=e.name, available=e.available, models=list(e.models), note=e.note, offered_at=e.offered_at)
+        EngineOut(
+            name=e.name,
+            available=e.available,
+            models=list(e.models),
+            model_details=[details for model in e.models if (details := serializers.serialize_model_details(model))],
+            note=e.note,
+            offered_at=e.offered_at,
+        )
         for e in engines
     ]
 

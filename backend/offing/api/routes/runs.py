@@ -39,7 +39,9 @@ from offing.models.preset_table import Preset
 from offing.services import child_runs, forks, presets, run_deletion, run_labels, run_lists, run_summaries, runs
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
+from offing.services.offline_runs import find_remote_library_model
 from offing.services.run_labels import LabelChange
+from offing.services.run_lists import MAX_MINIMAPS
 from offing.services.runs import RunRequest, choose_preset_engines
 from offing.storage.run_filter import RunFilter, StatusGroup
 from offing.telemetry.tracing import current_traceparent
@@ -121,6 +123,10 @@ async def list_runs(
     kind: Annotated[
         Literal["interactive", "rollout"], Query(description="Runs that a person started, or rollouts.")
     ] = "interactive",
+    minimap: Annotated[
+        bool,
+        Query(description=f"true: with the step minimap of each run. `limit` may then be at most {MAX_MINIMAPS}."),
+    ] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> RunPage:
@@ -139,7 +145,9 @@ async def list_runs(
         created_before=created_before,
     )
     words = q if q and q.strip() else None  # space after the last word means that it is complete
-    listed = await run_lists.list_runs(deps.database, caller.tenant_id, run_filter, words, cursor, limit)
+    listed = await run_lists.list_runs(
+        deps.database, caller.tenant_id, run_filter, words, cursor, limit, with_minimaps=minimap
+    )
     return serializers.serialize_run_list(listed)
 
 
@@ -314,12 +322,14 @@ def _build_request(
         seed=body.seed,
         tool_policy=body.tool_policy,
         report_style=body.report_style,
+        interactions=frozenset(body.interactions),
+        remote_library_model=find_remote_library_model(deps.settings),
         idempotency_key=idempotency_key,
         traceparent=current_traceparent(),
     )
 
 
-SWITCHES = frozenset({"web", "code", "mcp"})
+SWITCHES = frozenset({"web", "code", "mcp", "only_domains", "excluded_domains", "offline"})
 """Entries of a scope that a follow-up can switch off by naming them. Empty collections and sources name nothing."""
 
 
@@ -329,9 +339,8 @@ def _build_scope(scope: ScopeIn) -> dict[str, Any]:
     Options that are off are left out, so that the digest of an unchanged request stays the same.
     """
     fields: dict[str, Any] = {"collections": scope.collections, "sources": [str(id) for id in scope.sources]}
-    if scope.code:
-        fields["code"] = True
-    return fields | ({"web": True} if scope.web else {}) | ({"mcp": scope.mcp} if scope.mcp else {})
+    options = {name: getattr(scope, name) for name in sorted(SWITCHES)}
+    return fields | {name: value for name, value in options.items() if value}
 
 
 def operator_engines(deps: AppDependencies, graph: str) -> dict[str, EngineConfig]:

@@ -7,12 +7,15 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from offing.core.follow_up import FollowUpKind, KindChooser
+from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
 from offing.core.report_changes import ChangeKind
 from offing.core.report_style import ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy
+from offing.core.url import InvalidUrl
+from offing.core.web_domains import MAX_DOMAINS, normalize_domains
 from offing.sdk import StateView
 from offing.services.run_search import MatchLocation
 
@@ -43,6 +46,16 @@ def _check_creation_time(time: AwareDatetime) -> AwareDatetime:
 
 
 CreationTime = Annotated[AwareDatetime, AfterValidator(_check_creation_time)]
+
+
+def _normalize_domains(texts: list[str]) -> list[str]:
+    domains = normalize_domains(texts)
+    if isinstance(domains, InvalidUrl):
+        raise ValueError(domains.problem)
+    return domains
+
+
+Domains = Annotated[list[Annotated[str, Field(max_length=300)]], AfterValidator(_normalize_domains)]
 
 
 class ApiModel(BaseModel):
@@ -91,6 +104,22 @@ class ScopeIn(ApiModel):
     code: bool = Field(default=False, description="Whether the run may run Python in a sandbox.")
     mcp: list[Annotated[str, Field(max_length=64)]] = Field(
         default=[], max_length=20, description="Names of the operator's MCP servers whose tools the run may use."
+    )
+    only_domains: Domains = Field(
+        default=[],
+        max_length=MAX_DOMAINS,
+        description="The only domains of the web that the run may use, with their subdomains. Empty: all.",
+        examples=[["example.org"]],
+    )
+    excluded_domains: Domains = Field(
+        default=[],
+        max_length=MAX_DOMAINS,
+        description="Domains of the web that the run may not use, with their subdomains.",
+    )
+    offline: bool = Field(
+        default=False,
+        description="Whether nothing may leave this machine. Such a run is rejected if it names the web, an MCP "
+        "server, or an engine that is not on this machine.",
     )
 
 
@@ -156,6 +185,12 @@ class RunIn(ApiModel):
         default=None,
         description="The form of the report. null: in an existing thread, that of its last question; otherwise as the "
         "question needs. An empty object asks for nothing.",
+    )
+    interactions: list[Interaction] = Field(
+        default=[],
+        max_length=len(Interaction),
+        description="When the run asks a person before it researches, if its graph can. clarify: what is unclear in "
+        "the question. plan_review: whether the plan is right.",
     )
 
 
@@ -236,6 +271,14 @@ class RunOut(ApiModel):
     )
     follow_up: FollowUpOut | None = Field(
         default=None, description="The earlier report that the run is about. null: there is none."
+    )
+    interactions: list[Interaction] = Field(
+        default=[], description="When the run asks a person before it researches. Empty: never."
+    )
+    minimap: str | None = Field(
+        default=None,
+        description="Letters of its steps as in `step_marks`: of each step, or of 600 steps at equal distances. null: "
+        "it was not asked for with `minimap`.",
     )
 
 
@@ -660,6 +703,9 @@ class GraphOut(ApiModel):
     optional_roles: list[str] = Field(
         description="Roles that are asked only if the engines of a run name them. `all` leaves them out."
     )
+    interactions: list[Interaction] = Field(
+        default=[], description="When its runs can ask a person before they research."
+    )
     diagram: str = Field(description="Mermaid diagram generated from the graph.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."
@@ -723,10 +769,22 @@ class SessionOut(ApiModel):
     )
 
 
+class ModelDetailsOut(ApiModel):
+    """What the model table says about a model."""
+
+    model: str
+    context_tokens: int | None = Field(description="Maximum tokens of a prompt. null: unknown.")
+    input_usd: float | None = Field(description="Price of a million prompt tokens in USD. null: unknown.")
+    output_usd: float | None = Field(description="Price of a million completion tokens in USD. null: unknown.")
+
+
 class EngineOut(ApiModel):
     name: str
     available: bool
     models: list[str]
+    model_details: list[ModelDetailsOut] = Field(
+        default=[], description="What is known about its models. A model without an entry is unknown."
+    )
     note: str
     offered_at: str = Field(
         "", description="Address of a detected server that the operator has not accepted. Empty: none."

@@ -11,7 +11,7 @@ import "./home-page.css";
 
 // Below the form, which is shown first.
 const FirstVisit = lazyView(msg`the first steps`, async () => (await import("./first-visit")).FirstVisit);
-const RecentRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).RecentRuns);
+const LatestRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).LatestRuns);
 
 interface HomePageProps {
   /** A question to put into the form. `null` means that the form keeps its draft. */
@@ -53,7 +53,7 @@ export function HomePage({ ask, onAskFilled, search, onSearch, onRunCreated }: H
       </h1>
       <Composer key={draftKey} onRunCreated={onRunCreated} />
       {firstVisit.isShown && <FirstVisit onQuestion={begin} onBegin={firstVisit.begin} onClose={firstVisit.close} />}
-      <RecentRuns search={search} onSearch={onSearch} onExample={fill} />
+      <LatestRuns search={search} onSearch={onSearch} onExample={fill} />
     </main>
   );
 }

@@ -11,4 +11,9 @@ export const TURN_PRESETS = [
     turns: TURNS_BY_DEPTH.deep,
     description: msg`Covers every part, then what is contested or missing, until it finds nothing new.`,
   },
+  {
+    name: msg`Marathon`,
+    turns: 256,
+    description: msg`For hours of work on a large subject. It ends when it finds nothing new.`,
+  },
 ] as const;

@@ -1,10 +1,10 @@
 import { i18n } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
-import { hasEnded, type Run, type RunDetail, runQuery, runsQuery } from "@/shared/api/runs";
+import { type ReactNode, useState } from "react";
+import { hasEnded, type Run, recentRunsQuery, runQuery, runsQuery } from "@/shared/api/runs";
 import { formatAgo, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
@@ -23,12 +23,80 @@ interface RecentRunsProps {
 
 const EXAMPLE = msg`Which of these papers report a result on more than one benchmark, and what were the results?`;
 
+/** The latest runs, with their minimaps in the same response, and the way to all runs. */
+export function LatestRuns({ search, onSearch, onExample }: RecentRunsProps) {
+  const debouncedSearch = useDebounced(search.trim(), 250);
+  const runs = useQuery({ ...recentRunsQuery(debouncedSearch), placeholderData: keepPreviousData });
+  if (!debouncedSearch && runs.data?.items.length === 0) return <GettingStarted onExample={onExample} />;
+  return (
+    <RunSection search={search} onSearch={onSearch}>
+      <Loaded
+        query={runs}
+        label={t`the runs`}
+        empty={({ items }) => (items.length === 0 ? <NothingFound search={debouncedSearch} /> : null)}
+      >
+        {({ items, next }) => (
+          <>
+            <ul>
+              {items.map((run) => (
+                <RunRow key={run.id} run={run} />
+              ))}
+            </ul>
+            {next && (
+              <p>
+                <Link to="/runs" search={debouncedSearch ? { q: debouncedSearch } : {}}>
+                  <Trans>All runs</Trans>
+                </Link>
+              </p>
+            )}
+          </>
+        )}
+      </Loaded>
+    </RunSection>
+  );
+}
+
+/** All runs, page by page. */
 export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
   const runs = useInfiniteQuery(runsQuery(debouncedSearch));
-  useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
-
   if (!debouncedSearch && runs.data?.pages[0]?.items.length === 0) return <GettingStarted onExample={onExample} />;
+  return (
+    <RunSection search={search} onSearch={onSearch}>
+      <Loaded
+        query={runs}
+        label={t`the runs`}
+        empty={({ pages }) => (pages[0]?.items.length === 0 ? <NothingFound search={debouncedSearch} /> : null)}
+      >
+        {({ pages }) => (
+          <ul>
+            {pages
+              .flatMap(({ items }) => items)
+              .map((run) => (
+                <RunRow key={run.id} run={run} />
+              ))}
+          </ul>
+        )}
+      </Loaded>
+      <LoadMore query={runs} text={t`Earlier runs`} />
+    </RunSection>
+  );
+}
+
+function NothingFound({ search }: { search: string }) {
+  return (
+    <p className="quiet">
+      <Trans>No question contains “{search}”.</Trans>
+    </p>
+  );
+}
+
+interface RunSectionProps extends Pick<RecentRunsProps, "search" | "onSearch"> {
+  children: ReactNode;
+}
+
+function RunSection({ search, onSearch, children }: RunSectionProps) {
+  useHotkeys([{ keys: "/", description: t`Search runs`, run: () => document.getElementById("run-search")?.focus() }]);
   return (
     <section className="recent" aria-label={t`Runs`}>
       <div className="recent-head">
@@ -46,28 +114,7 @@ export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
           onChange={(event) => onSearch(event.target.value)}
         />
       </div>
-      <Loaded
-        query={runs}
-        label={t`the runs`}
-        empty={({ pages }) =>
-          pages[0]?.items.length === 0 ? (
-            <p className="quiet">
-              <Trans>No question contains “{debouncedSearch}”.</Trans>
-            </p>
-          ) : null
-        }
-      >
-        {({ pages }) => (
-          <ul>
-            {pages
-              .flatMap(({ items }) => items)
-              .map((run) => (
-                <RunRow key={run.id} run={run} />
-              ))}
-          </ul>
-        )}
-      </Loaded>
-      <LoadMore query={runs} text={t`Earlier runs`} />
+      {children}
     </section>
   );
 }
@@ -75,7 +122,13 @@ export function RecentRuns({ search, onSearch, onExample }: RecentRunsProps) {
 function RunRow({ run }: { run: Run }) {
   const [element, setElement] = useState<HTMLElement | null>(null);
   const isVisible = useIsVisible(element);
-  const detail = useQuery({ ...runQuery(run.id), enabled: isVisible, staleTime: hasEnded(run) ? 600_000 : 4_000 });
+  const isIncluded = run.minimap != null;
+  const detail = useQuery({
+    ...runQuery(run.id),
+    enabled: isVisible && !isIncluded,
+    staleTime: hasEnded(run) ? 600_000 : 4_000,
+  });
+  const marks = run.minimap ?? detail.data?.step_marks;
   const now = useNow(30_000);
   const { label, tone } = runStatusLabel(run);
   return (
@@ -89,8 +142,8 @@ function RunRow({ run }: { run: Run }) {
           {label}
         </span>
         <span className="run-row-line">
-          {detail.data && <RunMinimap run={detail.data} />}
-          {detail.error && !detail.data && (
+          {marks !== undefined && <RunMinimap run={run} marks={marks} />}
+          {detail.error && marks === undefined && (
             <span className="quiet">
               <Trans>steps could not be loaded</Trans>
             </span>
@@ -113,11 +166,15 @@ function RunRow({ run }: { run: Run }) {
   );
 }
 
-function RunMinimap({ run }: { run: RunDetail }) {
+/** `marks` are those of each step, or of steps at equal distances. */
+function RunMinimap({ run, marks }: { run: Run; marks: string }) {
+  const count = Math.max(run.last_seq, marks.length);
+  const share = count > 0 ? marks.length / count : 1;
   return (
     <MinimapThumbnail
-      marks={run.step_marks}
-      steps={expectedSteps(run.step_marks.length, run.budget.max_turns, hasEnded(run))}
+      marks={marks}
+      count={count}
+      steps={Math.round(expectedSteps(count, run.budget.max_turns, hasEnded(run)) * share)}
     />
   );
 }

@@ -3,61 +3,53 @@ import type { Graph } from "@/shared/api/installation";
 import {
   buildRunRequest,
   describeAttached,
+  findField,
   listEngineOptions,
   type QuestionDraft,
   validateDraft,
   validateEngine,
 } from "./request";
+import { DEFAULT_SETTINGS } from "./settings";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
 function draft(part: Partial<QuestionDraft> = {}): QuestionDraft {
-  return {
-    question: "  How?  ",
-    turns: 12,
-    usd: "",
-    minutes: "",
-    graph: "agentflow",
-    engine: "",
-    collections: [],
-    sources: [],
-    attachedTo: [],
-    singles: [],
-    web: false,
-    code: false,
-    mcp: [],
-    ...part,
-  };
+  return { ...DEFAULT_SETTINGS, question: "  How?  ", sources: [], attachedTo: [], singles: [], ...part };
 }
 
+const SCOPE = {
+  collections: [],
+  sources: [],
+  web: false,
+  mcp: [],
+  code: false,
+  only_domains: [],
+  excluded_domains: [],
+  offline: false,
+};
+
 test("empty limits are no limits, minutes become seconds", () => {
-  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({
-    depth: "standard",
-    max_turns: 12,
-    max_cost_usd: null,
-    max_seconds: null,
-  });
+  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({ depth: "standard", max_turns: 12 });
   expect(buildRunRequest(draft({ turns: 40 }), GRAPHS).budget?.depth).toBe("deep");
-  expect(buildRunRequest(draft({ usd: "2.5", minutes: "3" }), GRAPHS).budget).toEqual({
+  expect(buildRunRequest(draft({ usd: "2.5", minutes: "3", tokens: "9000" }), GRAPHS).budget).toEqual({
     depth: "standard",
     max_turns: 12,
     max_cost_usd: 2.5,
     max_seconds: 180,
+    max_tokens: 9000,
   });
 });
 
 test("attached documents replace collections", () => {
   const request = buildRunRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
-  expect(request.scope).toEqual({ collections: [], sources: ["x"], web: false, mcp: [], code: false });
+  expect(request.scope).toEqual({ ...SCOPE, sources: ["x"] });
 });
 
 test("the scope includes the web in addition to the documents, and only if it is selected", () => {
   expect(buildRunRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
+    ...SCOPE,
     collections: ["papers"],
-    sources: [],
     web: true,
-    mcp: [],
-    code: false,
   });
   expect(buildRunRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
 });
@@ -74,18 +66,25 @@ test("a selected engine answers every role of the graph, including model names w
 });
 
 test("an invalid draft has an error that says what to change", () => {
-  expect(validateDraft(draft())).toBeNull();
-  expect(validateDraft(draft({ question: " a " }))).toMatch(/three characters/);
-  expect(validateDraft(draft({ usd: "two" }))).toMatch(/dollars/);
-  expect(validateDraft(draft({ minutes: "0" }))).toMatch(/above zero/);
-  expect(validateDraft(draft({ question: "x".repeat(8_001) }))).toMatch(/8,000/);
+  expect(validateDraft(draft())).toEqual({});
+  expect(validateDraft(draft({ question: " a " })).question).toMatch(/three characters/);
+  expect(validateDraft(draft({ usd: "two" })).usd).toMatch(/dollars/);
+  expect(validateDraft(draft({ minutes: "0" })).minutes).toMatch(/above zero/);
+  expect(validateDraft(draft({ question: "x".repeat(8_001) })).question).toMatch(/8,000/);
 });
 
 test("engines that cannot be used are not offered", () => {
   const engines = [
-    { name: "extractive", available: true, models: [], note: "", offered_at: "" },
-    { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "", offered_at: "" },
-    { name: "litellm:groq", available: false, models: ["groq/p"], note: "", offered_at: "" },
+    { name: "extractive", available: true, models: [], note: "", model_details: [], offered_at: "" },
+    {
+      name: "litellm:openai",
+      available: true,
+      models: ["openai/a", "openai/b"],
+      note: "",
+      model_details: [],
+      offered_at: "",
+    },
+    { name: "litellm:groq", available: false, models: ["groq/p"], note: "", model_details: [], offered_at: "" },
   ];
   expect(listEngineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
 });
@@ -98,18 +97,18 @@ test("more documents than a scope may name are named by the collections that hol
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
   const scope = buildRunRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
   expect(scope).toMatchObject({ collections: ["papers"], sources: [] });
-  expect(validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toBeNull();
+  expect(validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toEqual({});
 });
 
 test("a single document in addition to more documents than a scope may name is an error with the solution", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
   const error = validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"], singles: ["tower.pdf"] }));
-  expect(error).toMatch(/tower\.pdf is in no folder\. Choose Clear, move it into a folder/);
+  expect(error.documents).toMatch(/tower\.pdf is in no folder\. Choose Clear, move it into a folder/);
   const singles = ["a.md", "b.md", "c.md", "d.md", "e.md"];
-  expect(validateDraft(draft({ question: "Why?", sources, singles }))).toMatch(
+  expect(validateDraft(draft({ question: "Why?", sources, singles })).documents).toMatch(
     /a\.md, b\.md, c\.md and 2 more are in no folder/,
   );
-  expect(validateDraft(draft({ question: "Why?", sources: sources.slice(1), singles }))).toBeNull();
+  expect(validateDraft(draft({ question: "Why?", sources: sources.slice(1), singles }))).toEqual({});
 });
 
 test("the description of attached documents is what the run will read", () => {
@@ -130,4 +129,69 @@ test("an engine that no role can use is an error and is not dropped", () => {
   const bare = [{ name: "own", title: "Own", roles: [] as string[] }] as Graph[];
   expect(validateEngine(draft({ engine: "extractive", graph: "own" }), bare)).toMatch(/no roles/);
   expect(validateEngine(draft({ graph: "own" }), bare)).toBeNull();
+});
+
+test("each option reaches the request", () => {
+  const request = buildRunRequest(
+    draft({
+      turns: 2048,
+      preset: "fast",
+      engine: "litellm:openai/a",
+      roleEngines: { verifier: "extractive", planner: " " },
+      web: true,
+      onlyDomains: "example.org, https://docs.example.net\nexample.org",
+      excludedDomains: "ads.example.org",
+      length: "brief",
+      language: " pt-BR ",
+      template: "Summary\nRisks",
+      clarify: true,
+      reviewPlan: true,
+    }),
+    GRAPHS,
+  );
+  expect(request).toMatchObject({
+    preset: "fast",
+    budget: { max_turns: 2048, depth: "deep" },
+    engines: { planner: { model: "openai/a" }, verifier: { engine: "extractive", model: "" } },
+    scope: { only_domains: ["example.org", "https://docs.example.net"], excluded_domains: ["ads.example.org"] },
+    report_style: { length: "brief", language: "pt-BR", template: "Summary\nRisks" },
+    interactions: ["clarify", "plan_review"],
+  });
+  expect(buildRunRequest(draft({ offline: true }), GRAPHS).scope).toMatchObject({ offline: true });
+  expect(buildRunRequest(draft(), GRAPHS)).not.toHaveProperty("report_style");
+  expect(buildRunRequest(draft({ onlyDomains: "example.org" }), GRAPHS).scope).toEqual(SCOPE);
+});
+
+test("errors belong to their fields", () => {
+  const errors = validateDraft(
+    draft({
+      question: "Why?",
+      turns: 2049,
+      tokens: "1.5",
+      onlyDomains: "example.org com",
+      excludedDomains: Array.from({ length: 51 }, (_, at) => `d${at}.org`).join(" "),
+      language: "german!",
+      template: "x".repeat(4_001),
+      offline: true,
+      mcp: ["wiki"],
+    }),
+  );
+  expect(Object.keys(errors).sort()).toEqual(
+    ["excludedDomains", "language", "offline", "onlyDomains", "template", "tokens", "turns"].sort(),
+  );
+  expect(errors.onlyDomains).toMatch(/“com” is not a domain/);
+});
+
+test.each([
+  ["scope.only_domains.0", "onlyDomains"],
+  ["scope.offline", "offline"],
+  ["engines.planner.model", "engine"],
+  ["report_style.template", "template"],
+  ["budget.max_seconds", "minutes"],
+  ["interactions", "reviewPlan"],
+  ["thread_id", null],
+  ["questions", null],
+  [null, null],
+])("the field %s of the server is %s in the form", (apiField, field) => {
+  expect(findField(apiField)).toBe(field);
 });

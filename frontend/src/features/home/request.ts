@@ -7,43 +7,116 @@ import { collectionLabel } from "@/shared/api/library";
 import type { RunRequest } from "@/shared/api/runs";
 import { joinList } from "@/shared/format/lists";
 import { formatCount } from "@/shared/format/numbers";
+import { listRoleEngines, type Settings, splitDomains } from "./settings";
 
-export interface QuestionDraft {
+export interface QuestionDraft extends Settings {
   question: string;
-  turns: number;
-  /** As typed. Empty means no limit. */
-  usd: string;
-  minutes: string;
-  graph: string;
-  /** `extractive` or `litellm:provider/model`. Empty means the default of the installation. */
-  engine: string;
-  collections: readonly string[];
   /** Ids of the documents attached to this question. They replace collections. */
   sources: readonly string[];
   /** Collections that contain them. */
   attachedTo: readonly string[];
   /** Names of the attached documents that are in no collection. */
   singles: readonly string[];
-  /** The run may search the web and read public pages. */
-  web: boolean;
-  /** MCP servers whose tools the run may use. */
-  mcp: readonly string[];
-  code: boolean;
 }
+
+/** Fields that can have an error. `documents` are the attached documents. */
+export type FieldName = keyof Settings | "question" | "documents";
+
+/** Errors by field. Without any, the draft is valid. */
+export type FieldErrors = Partial<Record<FieldName, string>>;
 
 /** Maximum number of sources in a scope. */
 const MAX_SOURCES = 1000;
+const MIN_QUESTION_CHARS = 3;
+export const MAX_QUESTION_CHARS = 8000;
+export const MAX_TURNS = 2048;
+const MAX_DOMAINS = 50;
+const MAX_TEMPLATE_CHARS = 4000;
+const DOMAIN = /^(?:https?:\/\/)?(?:\*\.)?[^\s/@]+\.[^\s/@.]+\.?(?:[/?#].*)?$/;
+const LANGUAGE = /^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$/;
 
-/** Return what must be changed before the question can be asked. `null` means that the draft is valid. */
-export function validateDraft(draft: QuestionDraft): string | null {
-  if (draft.question.trim().length < 3) return t`Enter a question of at least three characters.`;
-  if (draft.question.length > 8000)
+/** Return what must be changed before the question can be asked, by field. */
+export function validateDraft(draft: QuestionDraft): FieldErrors {
+  const errors: Partial<Record<FieldName, string | null>> = {
+    question: validateQuestion(draft.question),
+    documents: validateSingles(draft),
+    ...validateSettings(draft),
+  };
+  return Object.fromEntries(Object.entries(errors).filter(([, error]) => error));
+}
+
+/** Return what is wrong with a question. `null` means that it is valid. */
+export function validateQuestion(question: string): string | null {
+  if (question.trim().length < MIN_QUESTION_CHARS) return t`Enter a question of at least three characters.`;
+  if (question.trim().length > MAX_QUESTION_CHARS)
     return t`Shorten the question to at most 8,000 characters. Put the rest into a document.`;
-  if (!isValidLimit(draft.usd))
-    return t`Enter the maximum cost as a number of dollars, such as 2.50, or leave it empty.`;
-  if (!isValidLimit(draft.minutes))
-    return t`Enter the maximum time as a number of minutes above zero, or leave it empty.`;
-  return validateSingles(draft);
+  return null;
+}
+
+function validateSettings(settings: Settings): Partial<Record<FieldName, string | null>> {
+  const isInRange = Number.isInteger(settings.turns) && settings.turns >= 1 && settings.turns <= MAX_TURNS;
+  return {
+    turns: isInRange ? null : t`Enter a number of turns from 1 to 2,048.`,
+    usd: isValidLimit(settings.usd)
+      ? null
+      : t`Enter the maximum cost as a number of dollars, such as 2.50, or leave it empty.`,
+    minutes: isValidLimit(settings.minutes)
+      ? null
+      : t`Enter the maximum time as a number of minutes above zero, or leave it empty.`,
+    tokens:
+      isValidLimit(settings.tokens) && Number.isInteger(Number(settings.tokens))
+        ? null
+        : t`Enter the maximum number of tokens as a whole number above zero, or leave it empty.`,
+    onlyDomains: validateDomains(settings.onlyDomains),
+    excludedDomains: validateDomains(settings.excludedDomains),
+    offline:
+      settings.offline && (settings.web || settings.mcp.length > 0)
+        ? t`An offline run uses neither the web nor MCP servers. Switch them off, or allow the run to go online.`
+        : null,
+    language:
+      settings.language.trim() === "" || LANGUAGE.test(settings.language.trim())
+        ? null
+        : t`Enter the language as a tag, such as en, zh or pt-BR, or leave it empty.`,
+    template:
+      settings.template.trim().length <= MAX_TEMPLATE_CHARS
+        ? null
+        : t`Shorten the outline to at most 4,000 characters.`,
+  };
+}
+
+function validateDomains(text: string): string | null {
+  const domains = splitDomains(text);
+  const invalid = domains.find((domain) => !DOMAIN.test(domain));
+  if (invalid !== undefined) return t`“${invalid}” is not a domain. Enter domains such as example.org.`;
+  return domains.length > MAX_DOMAINS ? t`Enter at most 50 domains.` : null;
+}
+
+/** The part of an API field that names a field of the form. The first that begins the field is used. */
+const API_FIELDS: readonly [string, FieldName][] = [
+  ["question", "question"],
+  ["graph", "graph"],
+  ["budget.max_turns", "turns"],
+  ["budget.max_cost_usd", "usd"],
+  ["budget.max_tokens", "tokens"],
+  ["budget.max_seconds", "minutes"],
+  ["preset", "preset"],
+  ["engines", "engine"],
+  ["scope.only_domains", "onlyDomains"],
+  ["scope.excluded_domains", "excludedDomains"],
+  ["scope.offline", "offline"],
+  ["scope.mcp", "mcp"],
+  ["scope.collections", "collections"],
+  ["scope.sources", "documents"],
+  ["report_style.length", "length"],
+  ["report_style.language", "language"],
+  ["report_style", "template"],
+  ["interactions", "reviewPlan"],
+];
+
+/** Return the field of the form that a field of the API belongs to. `null` means that the form has no such field. */
+export function findField(apiField: string | null | undefined): FieldName | null {
+  const isPart = (name: string) => apiField === name || apiField?.startsWith(`${name}.`);
+  return API_FIELDS.find(([name]) => isPart(name))?.[1] ?? null;
 }
 
 type AttachedDocuments = Pick<QuestionDraft, "sources" | "attachedTo" | "singles">;
@@ -85,54 +158,107 @@ export function describeAttached(attached: AttachedDocuments): string | null {
 }
 
 function isValidLimit(text: string): boolean {
-  return text.trim() === "" || Number(text) > 0;
+  return text.trim() === "" || (Number(text) > 0 && Number.isFinite(Number(text)));
 }
 
 function parseLimit(text: string): number | null {
   return text.trim() === "" ? null : Number(text);
 }
 
+/** Return whether the request needs the list of graphs: an engine of every role is sent for each role. */
+export function needsGraphs(settings: Pick<Settings, "engine">): boolean {
+  return settings.engine.trim() !== "";
+}
+
 /** Return why the selected engine cannot be used with the selected graph. `null` means that it can. */
-export function validateEngine(draft: QuestionDraft, graphs: readonly Graph[]): string | null {
-  if (!draft.engine.trim()) return null;
-  const graph = graphs.find(({ name }) => name === draft.graph);
-  if (!graph) return t`The graph ${draft.graph} is not available in this installation. Select another graph.`;
+export function validateEngine(settings: Pick<Settings, "engine" | "graph">, graphs: readonly Graph[]): string | null {
+  if (!needsGraphs(settings)) return null;
+  const graph = graphs.find(({ name }) => name === settings.graph);
+  if (!graph) return t`The graph ${settings.graph} is not available in this installation. Select another graph.`;
   if (graph.roles.length > 0) return null;
-  return t`The graph ${graph.title || graph.name} has no roles, so no engine can be selected for it. Clear the field “Engine”.`;
+  return t`The graph ${graph.title || graph.name} has no roles, so no model can be selected for it. Select the default of this installation.`;
 }
 
 /**
  * Build the request for a run. `graphs` is only used if an engine is selected: the engine answers every role of the
- * graph.
+ * graph that has no engine of its own.
  */
 export function buildRunRequest(draft: QuestionDraft, graphs: readonly Graph[]): RunRequest {
-  const roles = graphs.find((graph) => graph.name === draft.graph)?.roles ?? [];
-  const minutes = parseLimit(draft.minutes);
+  return { question: draft.question.trim(), ...buildSettings(draft, graphs), seed: 0 };
+}
+
+type RequestSettings = Omit<RunRequest, "question" | "seed">;
+
+/** Build the part of a request that the settings determine, which is also what a question preset contains. */
+export function buildSettings(draft: Settings & AttachedDocuments, graphs: readonly Graph[]): RequestSettings {
+  const interactions = [
+    ...(draft.clarify ? (["clarify"] as const) : []),
+    ...(draft.reviewPlan ? (["plan_review"] as const) : []),
+  ];
+  const style = buildStyle(draft);
   return {
-    question: draft.question.trim(),
     graph: draft.graph,
-    budget: {
-      depth: depthOfTurns(draft.turns),
-      max_turns: draft.turns,
-      max_cost_usd: parseLimit(draft.usd),
-      max_seconds: minutes === null ? null : minutes * 60,
-    },
-    engines: draft.engine.trim()
-      ? Object.fromEntries(roles.map((role) => [role, parseEngineConfig(draft.engine)]))
-      : {},
-    scope: { ...documentScope(draft), web: draft.web, mcp: [...draft.mcp], code: draft.code },
-    seed: 0,
+    ...(draft.preset ? { preset: draft.preset } : {}),
+    budget: buildBudget(draft),
+    engines: buildEngines(draft, graphs),
+    scope: buildScope(draft),
+    ...(style ? { report_style: style } : {}),
+    interactions,
   };
 }
 
+/** A limit that is not set is left out, so that the limit of a preset applies. */
+function buildBudget(settings: Settings): NonNullable<RunRequest["budget"]> {
+  const limits = { usd: parseLimit(settings.usd), minutes: parseLimit(settings.minutes) };
+  const tokens = parseLimit(settings.tokens);
+  return {
+    depth: depthOfTurns(settings.turns),
+    max_turns: settings.turns,
+    ...(limits.usd === null ? {} : { max_cost_usd: limits.usd }),
+    ...(limits.minutes === null ? {} : { max_seconds: limits.minutes * 60 }),
+    ...(tokens === null ? {} : { max_tokens: tokens }),
+  };
+}
+
+function buildEngines(settings: Settings, graphs: readonly Graph[]): RunRequest["engines"] {
+  const roles = graphs.find((graph) => graph.name === settings.graph)?.roles ?? [];
+  const common = settings.engine.trim() ? roles.map((role): [string, string] => [role, settings.engine]) : [];
+  const engines = [...common, ...listRoleEngines(settings)];
+  return Object.fromEntries(engines.map(([role, engine]) => [role, parseEngineConfig(engine)]));
+}
+
+/** Domains without the web are left out. */
+function buildScope(draft: Settings & AttachedDocuments): NonNullable<RunRequest["scope"]> {
+  const only = splitDomains(draft.onlyDomains);
+  const excluded = splitDomains(draft.excludedDomains);
+  return {
+    ...documentScope(draft),
+    web: draft.web,
+    mcp: [...draft.mcp],
+    code: draft.code,
+    only_domains: draft.web ? only : [],
+    excluded_domains: draft.web ? excluded : [],
+    offline: draft.offline,
+  };
+}
+
+function buildStyle(settings: Settings): RunRequest["report_style"] {
+  const style = {
+    length: settings.length || null,
+    language: settings.language.trim() || null,
+    template: settings.template.trim(),
+  };
+  return style.length || style.language || style.template ? style : null;
+}
+
 /** Attached documents come first. If they exceed the maximum of a scope, their collections are named instead. */
-function documentScope(draft: QuestionDraft): { collections: string[]; sources: string[] } {
+function documentScope(draft: Settings & AttachedDocuments): { collections: string[]; sources: string[] } {
   if (draft.sources.length > MAX_SOURCES) return { collections: [...draft.attachedTo], sources: [] };
   if (draft.sources.length > 0) return { collections: [], sources: [...draft.sources] };
   return { collections: [...draft.collections], sources: [] };
 }
 
-/** List engines and models in the notation of the field: `extractive`, `litellm:provider/model`. */
+/** List engines and models in the notation of the form: `extractive`, `litellm:provider/model`. */
 export function listEngineOptions(engines: readonly Engine[]): string[] {
   return engines
     .filter((engine) => engine.available)

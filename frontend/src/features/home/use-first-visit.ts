@@ -1,7 +1,7 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { tenantQuery } from "@/shared/api/installation";
-import { runsQuery } from "@/shared/api/runs";
+import { recentRunsQuery } from "@/shared/api/runs";
 
 const STORAGE_KEY = "offing.first-visit";
 
@@ -18,12 +18,12 @@ export interface FirstVisitState {
  */
 export function useFirstVisit(): FirstVisitState {
   const [state, setState] = useState<"unseen" | "begun" | "closed">(() => (wasClosed() ? "closed" : "unseen"));
-  const runs = useInfiniteQuery({ ...runsQuery(""), enabled: state === "unseen" });
+  const runs = useQuery({ ...recentRunsQuery(""), enabled: state === "unseen" });
   const tenant = useQuery({ ...tenantQuery, enabled: state === "unseen" });
   const hasFailed = runs.error !== null || tenant.error !== null;
   const isNew =
     !hasFailed &&
-    runs.data?.pages[0]?.items.length === 0 &&
+    runs.data?.items.length === 0 &&
     tenant.data?.default_preset === null &&
     tenant.data.default_engine === "extractive";
   const close = () => {

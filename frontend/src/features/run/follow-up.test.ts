@@ -27,13 +27,23 @@ test("a follow-up on a report has a kind, and digging deeper is always research"
 });
 
 test("a follow-up has the scope of its run, and describes it", () => {
-  const scope = { collections: ["/home/me/papers", "notes"], sources: [], web: true, code: true, mcp: ["tickets"] };
+  const scope = {
+    ...aRun().scope,
+    collections: ["/home/me/papers", "notes"],
+    web: true,
+    code: true,
+    mcp: ["tickets"],
+  };
   const run = aRun({ scope });
   expect(buildFollowUp(run, "And then?", 4).scope).toEqual(scope);
   expect(buildDeeperRequest(run).scope).toEqual(scope);
   expect(describeScope(scope)).toBe("papers, notes, the web, code and tickets");
   expect(describeScope({ ...scope, sources: ["a", "b"], web: false, code: false, mcp: [] })).toBe("2 documents");
   expect(describeScope(aRun().scope)).toBe("all documents");
+  expect(describeScope({ ...aRun().scope, web: true, only_domains: ["a.org", "b.org"] })).toBe(
+    "all documents and a.org and b.org on the web",
+  );
+  expect(describeScope({ ...aRun().scope, offline: true })).toBe("all documents and nothing outside this machine");
 });
 
 test("digging deeper uses the next preset and twice the other limits", () => {

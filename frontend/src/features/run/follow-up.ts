@@ -34,6 +34,7 @@ export function buildFollowUp(
     engines: run.engines,
     budget: { ...run.budget, max_turns: turns, depth: chooseDepth(run, turns) },
     scope: run.scope,
+    interactions: [],
     seed: 0,
     follow_up: run.title === null ? null : { kind, run_id: run.id },
   };
@@ -64,12 +65,19 @@ export function buildDeeperRequest(run: PreviousRun): RunRequest {
 }
 
 /** Describe the scope of a run, as in "papers, the web and code". */
-export function describeScope({ collections, sources, web, code, mcp }: PreviousRun["scope"]): string {
+export function describeScope(scope: PreviousRun["scope"]): string {
+  const { collections, sources, web, code, mcp, only_domains: only, offline } = scope;
   const documents =
     sources.length > 0
       ? [plural(sources.length, { one: "# document", other: "# documents" })]
       : collections.length > 0
         ? collections.map(collectionLabel)
         : [t`all documents`];
-  return joinList([...documents, ...(web ? [t`the web`] : []), ...(code ? [t`code`] : []), ...mcp]);
+  return joinList([
+    ...documents,
+    ...(web ? [only.length > 0 ? t`${joinList(only)} on the web` : t`the web`] : []),
+    ...(code ? [t`code`] : []),
+    ...mcp,
+    ...(offline ? [t`nothing outside this machine`] : []),
+  ]);
 }

@@ -3,7 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type Tenant, tenantQuery, updateTenant } from "@/shared/api/installation";
 import { type Preset, presetsQuery } from "@/shared/api/providers";
-import { engineText } from "@/shared/model-setup/engine-text";
+import { describePreset } from "@/shared/model-setup/engine-text";
 import { Field, Select } from "@/shared/ui/field";
 import { combineQueries, Loaded } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
@@ -78,10 +78,4 @@ function DefaultPresetField({ tenant, presets }: { tenant: Tenant; presets: read
       )}
     </>
   );
-}
-
-/** Return the name of a preset with the model that answers most roles. */
-function describePreset({ name, engines }: Preset): string {
-  const model = engines.all ? engineText(engines.all) : "";
-  return model && !model.endsWith(name) ? `${name}: ${model}` : name;
 }

@@ -6,8 +6,11 @@ export type Depth = NonNullable<NonNullable<RunRequest["budget"]>["depth"]>;
 
 export const TURNS_BY_DEPTH: Record<Depth, number> = { quick: 4, standard: 12, deep: 40 };
 
-/** Return the depth whose number of turns this is. Any other number is a standard run. */
+/**
+ * Return the depth of a run with this number of turns. A run with at least as many as a deep run is a deep run: it goes
+ * on until it finds nothing new. Any other number is a standard run.
+ */
 export function depthOfTurns(turns: number): Depth {
-  const depths = Object.keys(TURNS_BY_DEPTH) as Depth[];
-  return depths.find((depth) => TURNS_BY_DEPTH[depth] === turns) ?? "standard";
+  if (turns >= TURNS_BY_DEPTH.deep) return "deep";
+  return turns === TURNS_BY_DEPTH.quick ? "quick" : "standard";
 }

@@ -70,6 +70,24 @@ function parseOneEngine(written: string): EngineConfig {
   };
 }
 
+/** Write an engine in the notation that `parseEngineConfig` reads. Other fields, such as options, are left out. Pure. */
+export function formatEngineConfig(config: Partial<Schemas["EngineConfig-Output"]>): string {
+  const { engine = "extractive", model, prompt_format: format, prompt_library: library, fallbacks } = config;
+  const settings = {
+    library,
+    reasoning_effort: config.reasoning_effort,
+    max_tokens: config.max_tokens,
+    context_tokens: config.context_tokens,
+    output_tokens: config.output_tokens,
+  };
+  const written = Object.entries(settings).filter(([, value]) => value != null && value !== "");
+  return [
+    `${engine}${format ? `+${format}` : ""}${model ? `:${model}` : ""}`,
+    ...written.map(([name, value]) => `${name}=${value}`),
+    ...(fallbacks ?? []).map((one) => `fallback=${formatEngineConfig(one).replace(/^litellm:/, "")}`),
+  ].join(";");
+}
+
 /** Return the number in a text, or the text itself, which the server rejects. Pure. */
 function toNumber(text: string): number | string {
   return text.trim() && Number.isFinite(Number(text)) ? Number(text) : text;

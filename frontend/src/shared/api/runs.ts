@@ -37,6 +37,24 @@ export function runsQuery(search: string) {
   });
 }
 
+/** Number of runs on the home page. */
+const RECENT_RUNS = 8;
+
+/** The latest runs with their step minimaps, in one request. */
+export function recentRunsQuery(search: string) {
+  return queryOptions({
+    queryKey: ["runs", search, "recent"],
+    queryFn: ({ signal }) =>
+      unwrap(
+        api.GET("/api/v1/runs", {
+          params: { query: { q: search || undefined, limit: RECENT_RUNS, minimap: true } },
+          signal,
+        }),
+      ),
+    refetchInterval: ({ state }) => (state.data?.items.some((run) => !hasEnded(run)) ? 5_000 : false),
+  });
+}
+
 export function runQuery(runId: string) {
   return queryOptions({
     queryKey: ["run", runId],

@@ -890,6 +890,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/question-presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Question Presets
+         * @description List your tenant's saved ways to ask, by name.
+         */
+        get: operations["list_question_presets"];
+        put?: never;
+        /**
+         * Create Question Preset
+         * @description Save a way to ask under a name. Its engines, collections and servers are checked when a run is submitted.
+         */
+        post: operations["create_question_preset"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/question-presets/{preset_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete Question Preset
+         * @description Delete a question preset. Runs that were asked with it are unchanged.
+         */
+        delete: operations["delete_question_preset"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Question Preset
+         * @description Rename a question preset, or replace its settings.
+         */
+        patch: operations["change_question_preset"];
+        trace?: never;
+    };
     "/api/v1/rollout-batches": {
         parameters: {
             query?: never;
@@ -1028,6 +1076,26 @@ export interface paths {
          * @description Get a rollout with its scores.
          */
         get: operations["get_rollout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/run-statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Statistics
+         * @description List what the turns of your tenant's ended runs took and cost, by graph, and by graph and models.
+         */
+        get: operations["list_run_statistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2776,6 +2844,12 @@ export interface components {
         EngineOut: {
             /** Available */
             available: boolean;
+            /**
+             * Model Details
+             * @description What is known about its models. A model without an entry is unknown.
+             * @default []
+             */
+            model_details: components["schemas"]["ModelDetailsOut"][];
             /** Models */
             models: string[];
             /** Name */
@@ -3292,6 +3366,12 @@ export interface components {
              * @description Mermaid diagram generated from the graph.
              */
             diagram: string;
+            /**
+             * Interactions
+             * @description When its runs can ask a person before they research.
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
             /** Name */
             name: string;
             /**
@@ -3543,6 +3623,11 @@ export interface components {
              */
             workers: components["schemas"]["WorkerOut"][];
         };
+        /**
+         * Interaction
+         * @enum {string}
+         */
+        Interaction: "clarify" | "plan_review";
         /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
@@ -3917,6 +4002,29 @@ export interface components {
              * @description Why runs cannot use it although it is allowed. Empty: they can.
              */
             problem: string;
+        };
+        /**
+         * ModelDetailsOut
+         * @description What the model table says about a model.
+         */
+        ModelDetailsOut: {
+            /**
+             * Context Tokens
+             * @description Maximum tokens of a prompt. null: unknown.
+             */
+            context_tokens: number | null;
+            /**
+             * Input Usd
+             * @description Price of a million prompt tokens in USD. null: unknown.
+             */
+            input_usd: number | null;
+            /** Model */
+            model: string;
+            /**
+             * Output Usd
+             * @description Price of a million completion tokens in USD. null: unknown.
+             */
+            output_usd: number | null;
         };
         /**
          * ModelSpendingOut
@@ -4751,6 +4859,267 @@ export interface components {
             tested_at: string;
             /** Tokens */
             tokens: number;
+        };
+        /** QuartilesOut */
+        QuartilesOut: {
+            /**
+             * High
+             * @description A quarter of the runs had more.
+             */
+            high: number;
+            /**
+             * Low
+             * @description A quarter of the runs had less.
+             */
+            low: number;
+            /** Median */
+            median: number;
+        };
+        /**
+         * QuestionPresetChangeIn
+         * @description What to change of a question preset. A field that is absent or null stays unchanged.
+         * @example {
+         *       "name": "Legal check, short"
+         *     }
+         */
+        QuestionPresetChangeIn: {
+            /** Name */
+            name?: string | null;
+            settings?: components["schemas"]["QuestionSettings-Input"] | null;
+        };
+        /**
+         * QuestionPresetIn
+         * @description A way to ask, to be saved under a name.
+         * @example {
+         *       "name": "Legal check",
+         *       "settings": {
+         *         "budget": {
+         *           "max_cost_usd": 0.5,
+         *           "max_seconds": 600,
+         *           "max_tokens": 200000,
+         *           "max_turns": 12
+         *         },
+         *         "graph": "agentflow",
+         *         "interactions": [
+         *           "plan_review"
+         *         ],
+         *         "report_style": {
+         *           "language": "de",
+         *           "length": "brief",
+         *           "template": ""
+         *         },
+         *         "scope": {
+         *           "collections": [
+         *             "contracts"
+         *           ],
+         *           "offline": true
+         *         }
+         *       }
+         *     }
+         */
+        QuestionPresetIn: {
+            /**
+             * Name
+             * @description 1 to 100 characters, unique.
+             */
+            name: string;
+            settings: components["schemas"]["QuestionSettings-Input"];
+        };
+        /**
+         * QuestionPresetList
+         * @example {
+         *       "items": [
+         *         {
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "id": "01980000-0000-7000-8000-00000000000f",
+         *           "name": "Legal check",
+         *           "settings": {
+         *             "budget": {
+         *               "max_cost_usd": 0.5,
+         *               "max_seconds": 600,
+         *               "max_tokens": 200000,
+         *               "max_turns": 12
+         *             },
+         *             "graph": "agentflow",
+         *             "interactions": [
+         *               "plan_review"
+         *             ],
+         *             "report_style": {
+         *               "language": "de",
+         *               "length": "brief",
+         *               "template": ""
+         *             },
+         *             "scope": {
+         *               "collections": [
+         *                 "contracts"
+         *               ],
+         *               "offline": true
+         *             }
+         *           },
+         *           "updated_at": "2026-11-21T09:00:00Z"
+         *         }
+         *       ]
+         *     }
+         */
+        QuestionPresetList: {
+            /**
+             * Items
+             * @description By name, at most 100.
+             */
+            items: components["schemas"]["QuestionPresetOut"][];
+        };
+        /**
+         * QuestionPresetOut
+         * @description A saved way to ask.
+         * @example {
+         *       "created_at": "2026-11-21T09:00:00Z",
+         *       "id": "01980000-0000-7000-8000-00000000000f",
+         *       "name": "Legal check",
+         *       "settings": {
+         *         "budget": {
+         *           "max_cost_usd": 0.5,
+         *           "max_seconds": 600,
+         *           "max_tokens": 200000,
+         *           "max_turns": 12
+         *         },
+         *         "graph": "agentflow",
+         *         "interactions": [
+         *           "plan_review"
+         *         ],
+         *         "report_style": {
+         *           "language": "de",
+         *           "length": "brief",
+         *           "template": ""
+         *         },
+         *         "scope": {
+         *           "collections": [
+         *             "contracts"
+         *           ],
+         *           "offline": true
+         *         }
+         *       },
+         *       "updated_at": "2026-11-21T09:00:00Z"
+         *     }
+         */
+        QuestionPresetOut: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Id
+             * Format: uuid
+             */
+            id: string;
+            /** Name */
+            name: string;
+            settings: components["schemas"]["QuestionSettings-Output"];
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+        };
+        /**
+         * QuestionSettings
+         * @description What a question preset sets, as in a request for a run. Absent fields are not set.
+         */
+        "QuestionSettings-Input": {
+            /**
+             * @default {
+             *       "depth": "standard",
+             *       "max_turns": 12
+             *     }
+             */
+            budget: components["schemas"]["BudgetIn"];
+            /**
+             * Engines
+             * @description Engine config by role. Options of engines are not stored.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig-Input"];
+            };
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * Interactions
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
+            /**
+             * Preset
+             * @description Preset of engines and limits. null: none.
+             */
+            preset?: string | null;
+            report_style?: components["schemas"]["ReportStyle"] | null;
+            /**
+             * @default {
+             *       "code": false,
+             *       "collections": [],
+             *       "excluded_domains": [],
+             *       "mcp": [],
+             *       "offline": false,
+             *       "only_domains": [],
+             *       "sources": [],
+             *       "web": false
+             *     }
+             */
+            scope: components["schemas"]["ScopeIn"];
+        };
+        /**
+         * QuestionSettings
+         * @description What a question preset sets, as in a request for a run. Absent fields are not set.
+         */
+        "QuestionSettings-Output": {
+            /**
+             * @default {
+             *       "depth": "standard",
+             *       "max_turns": 12
+             *     }
+             */
+            budget: components["schemas"]["BudgetIn"];
+            /**
+             * Engines
+             * @description Engine config by role. Options of engines are not stored.
+             * @default {}
+             */
+            engines: {
+                [key: string]: components["schemas"]["EngineConfig-Output"];
+            };
+            /**
+             * Graph
+             * @default agentflow
+             */
+            graph: string;
+            /**
+             * Interactions
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
+            /**
+             * Preset
+             * @description Preset of engines and limits. null: none.
+             */
+            preset?: string | null;
+            report_style?: components["schemas"]["ReportStyle"] | null;
+            /**
+             * @default {
+             *       "code": false,
+             *       "collections": [],
+             *       "excluded_domains": [],
+             *       "mcp": [],
+             *       "offline": false,
+             *       "only_domains": [],
+             *       "sources": [],
+             *       "web": false
+             *     }
+             */
+            scope: components["schemas"]["ScopeIn"];
         };
         /**
          * RatingIn
@@ -5932,11 +6301,22 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /**
+             * Interactions
+             * @description When the run asks a person before it researches. Empty: never.
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
             /** Last Seq */
             last_seq: number;
             live?: components["schemas"]["LiveStatusOut"] | null;
             /** @description Where it matches the search `q` best. null: nothing was searched. */
             match?: components["schemas"]["RunMatchOut"] | null;
+            /**
+             * Minimap
+             * @description Letters of its steps as in `step_marks`: of each step, or of 600 steps at equal distances. null: it was not asked for with `minimap`.
+             */
+            minimap?: string | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
@@ -6097,6 +6477,12 @@ export interface components {
              */
             graph: string;
             /**
+             * Interactions
+             * @description When the run asks a person before it researches, if its graph can. clarify: what is unclear in the question. plan_review: whether the plan is right.
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
+            /**
              * Preset
              * @description A preset, such as fast, for the roles and the limits that the request does not name. null: the tenant's default preset if the request names no engine and is no follow-up, otherwise none.
              */
@@ -6112,7 +6498,10 @@ export interface components {
              * @default {
              *       "code": false,
              *       "collections": [],
+             *       "excluded_domains": [],
              *       "mcp": [],
+             *       "offline": false,
+             *       "only_domains": [],
              *       "sources": [],
              *       "web": false
              *     }
@@ -6260,10 +6649,21 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /**
+             * Interactions
+             * @description When the run asks a person before it researches. Empty: never.
+             * @default []
+             */
+            interactions: components["schemas"]["Interaction"][];
             /** Last Seq */
             last_seq: number;
             /** @description Where it matches the search `q` best. null: nothing was searched. */
             match?: components["schemas"]["RunMatchOut"] | null;
+            /**
+             * Minimap
+             * @description Letters of its steps as in `step_marks`: of each step, or of 600 steps at equal distances. null: it was not asked for with `minimap`.
+             */
+            minimap?: string | null;
             /**
              * Pending Input Requests
              * @description Number of input requests that wait for a person.
@@ -6401,6 +6801,99 @@ export interface components {
             unindexed_runs: number;
         };
         /**
+         * RunStatisticsList
+         * @example {
+         *       "items": [
+         *         {
+         *           "cost_usd_per_turn": {
+         *             "high": 0.0024,
+         *             "low": 0.001,
+         *             "median": 0.0016
+         *           },
+         *           "graph": "agentflow",
+         *           "models": [
+         *             "litellm:openai/gpt-5-mini"
+         *           ],
+         *           "runs": 34,
+         *           "seconds_per_turn": {
+         *             "high": 12,
+         *             "low": 6.1,
+         *             "median": 8.4
+         *           },
+         *           "tokens_per_turn": {
+         *             "high": 6200,
+         *             "low": 2400,
+         *             "median": 4100
+         *           },
+         *           "turns": {
+         *             "high": 7,
+         *             "low": 3,
+         *             "median": 4
+         *           }
+         *         }
+         *       ]
+         *     }
+         */
+        RunStatisticsList: {
+            /**
+             * Items
+             * @description A graph without ended runs is left out.
+             */
+            items: components["schemas"]["RunStatisticsOut"][];
+        };
+        /**
+         * RunStatisticsOut
+         * @description What the turns of ended runs of a graph took: of all of them, or of those with the same models.
+         * @example {
+         *       "cost_usd_per_turn": {
+         *         "high": 0.0024,
+         *         "low": 0.001,
+         *         "median": 0.0016
+         *       },
+         *       "graph": "agentflow",
+         *       "models": [
+         *         "litellm:openai/gpt-5-mini"
+         *       ],
+         *       "runs": 34,
+         *       "seconds_per_turn": {
+         *         "high": 12,
+         *         "low": 6.1,
+         *         "median": 8.4
+         *       },
+         *       "tokens_per_turn": {
+         *         "high": 6200,
+         *         "low": 2400,
+         *         "median": 4100
+         *       },
+         *       "turns": {
+         *         "high": 7,
+         *         "low": 3,
+         *         "median": 4
+         *       }
+         *     }
+         */
+        RunStatisticsOut: {
+            /** @description 0 also means that the price was unknown. */
+            cost_usd_per_turn: components["schemas"]["QuartilesOut"];
+            /** Graph */
+            graph: string;
+            /**
+             * Models
+             * @description The engines and models that answered the roles, sorted, such as litellm:openai/gpt-5-mini. null: any.
+             */
+            models: string[] | null;
+            /**
+             * Runs
+             * @description Number of runs. At most the latest 300 runs of a graph are read.
+             */
+            runs: number;
+            /** @description Seconds of work per turn, without waiting. */
+            seconds_per_turn: components["schemas"]["QuartilesOut"];
+            tokens_per_turn: components["schemas"]["QuartilesOut"];
+            /** @description Turns per run. */
+            turns: components["schemas"]["QuartilesOut"];
+        };
+        /**
          * RunStatus
          * @enum {string}
          */
@@ -6479,11 +6972,32 @@ export interface components {
              */
             collections: string[];
             /**
+             * Excluded Domains
+             * @description Domains of the web that the run may not use, with their subdomains.
+             * @default []
+             */
+            excluded_domains: string[];
+            /**
              * Mcp
              * @description Names of the operator's MCP servers whose tools the run may use.
              * @default []
              */
             mcp: string[];
+            /**
+             * Offline
+             * @description Whether nothing may leave this machine. Such a run is rejected if it names the web, an MCP server, or an engine that is not on this machine.
+             * @default false
+             */
+            offline: boolean;
+            /**
+             * Only Domains
+             * @description The only domains of the web that the run may use, with their subdomains. Empty: all.
+             * @default []
+             * @example [
+             *       "example.org"
+             *     ]
+             */
+            only_domains: string[];
             /**
              * Sources
              * @description Empty: all sources of the collections.
@@ -12767,6 +13281,342 @@ export interface operations {
             };
         };
     };
+    list_question_presets: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionPresetList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_question_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuestionPresetIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionPresetOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another question preset has this name, or there are 100. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_question_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                preset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such question preset. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_question_preset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                preset_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuestionPresetChangeIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionPresetOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such question preset. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another question preset has this name, or there are 100. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_rollout_batches: {
         parameters: {
             query?: {
@@ -13434,6 +14284,74 @@ export interface operations {
             };
         };
     };
+    list_run_statistics: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunStatisticsList"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_runs: {
         parameters: {
             query?: {
@@ -13456,6 +14374,8 @@ export interface operations {
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
                 kind?: "interactive" | "rollout";
+                /** @description true: with the step minimap of each run. `limit` may then be at most 20. */
+                minimap?: boolean;
                 /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;

@@ -30,18 +30,21 @@ export function MinimapLine({ marks, frame, label }: MinimapLineProps) {
 
 interface MinimapThumbnailProps {
   marks: string;
+  /** Number of marks in the full width. */
   steps: number;
   height?: number;
+  /** Number of steps, if `marks` are only some of them. */
+  count?: number;
 }
 
 /** The step minimap of a run in a list. */
-export function MinimapThumbnail({ marks, steps, height = 34 }: MinimapThumbnailProps) {
+export function MinimapThumbnail({ marks, steps, height = 34, count = marks.length }: MinimapThumbnailProps) {
   const [element, setElement] = useState<HTMLElement | null>(null);
   const width = useWidth(element);
   const frame = useMemo(() => createFrame(width, height, steps, 6), [width, height, steps]);
   return (
     <span className="minimap" ref={setElement} style={{ height }}>
-      {width > 0 && <MinimapLine marks={marks} frame={frame} label={t`${marks.length} steps`} />}
+      {width > 0 && <MinimapLine marks={marks} frame={frame} label={t`${count} steps`} />}
     </span>
   );
 }

@@ -1,6 +1,7 @@
 /** Engine configs as people write and read them: `openai/gpt-5-mini`, `extractive`, `policy:small@1`. Pure. */
 
 import { type Engine, type EngineConfig, parseEngineConfig } from "../api/installation";
+import type { Preset } from "../api/providers";
 
 /** Return the engine and model of a config. The provider's model stands alone; other settings are left out. */
 export function engineText({ engine = "extractive", model = "" }: Partial<EngineConfig>): string {
@@ -17,6 +18,12 @@ export function toEngineConfig(text: string, before?: EngineConfig): EngineConfi
   if (before && engineText(before) === named) return before;
   const isModel = /^[a-z0-9][a-z0-9_.-]*\//.test(named);
   return parseEngineConfig(isModel ? `litellm:${named}` : named);
+}
+
+/** Return the name of a preset with the model that answers most roles. */
+export function describePreset({ name, engines }: Preset): string {
+  const model = engines.all ? engineText(engines.all) : "";
+  return model && !model.endsWith(name) ? `${name}: ${model}` : name;
 }
 
 /** Return the engines and models that can answer now, in the notation of `engineText`. */

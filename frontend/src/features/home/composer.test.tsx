@@ -1,0 +1,280 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import { HttpResponse, http } from "msw";
+import { expect, test } from "vitest";
+import type { RunStatistics } from "@/shared/api/asking";
+import { aGraph, aRun, RUN_ID } from "@/testing/builders";
+import { renderPage } from "@/testing/render-page";
+import { at, problem, server } from "@/testing/server";
+
+type Body = Record<string, unknown>;
+
+/** Record the requests for runs, and answer each with a run of its own. */
+function recordRuns(): Body[] {
+  const bodies: Body[] = [];
+  server.use(
+    http.post(at("/runs"), async ({ request }) => {
+      bodies.push((await request.json()) as Body);
+      return HttpResponse.json(aRun({ id: RUN_ID.replace(/1$/, String(bodies.length)) }), { status: 201 });
+    }),
+  );
+  return bodies;
+}
+
+async function openOptions(question = "How does pooling work?") {
+  const page = renderPage("/");
+  await page.user.type(await screen.findByRole("textbox", { name: "Question" }), question);
+  await page.user.click(screen.getByRole("button", { name: "Options" }));
+  await screen.findByRole("textbox", { name: "Maximum cost, $" });
+  return page;
+}
+
+const STATISTICS: RunStatistics = {
+  graph: "agentflow",
+  models: null,
+  runs: 34,
+  turns: { low: 3, median: 5, high: 8 },
+  seconds_per_turn: { low: 5, median: 7, high: 10 },
+  tokens_per_turn: { low: 1000, median: 2000, high: 3000 },
+  cost_usd_per_turn: { low: 0.01, median: 0.015, high: 0.02 },
+};
+
+test("the first view makes one request for the runs and none for the form", async () => {
+  const paths: string[] = [];
+  server.events.on("request:start", ({ request }) => void paths.push(new URL(request.url).pathname));
+  server.use(http.get(at("/runs"), () => HttpResponse.json({ items: [aRun({ minimap: "np" })], next: null })));
+  renderPage("/");
+  await screen.findByText("How does undici reuse connections?");
+  expect(paths.filter((path) => !path.endsWith("/session") && !path.endsWith("/tenant"))).toEqual(["/api/v1/runs"]);
+  server.events.removeAllListeners();
+});
+
+test("every option of the form reaches the request", async () => {
+  const bodies = recordRuns();
+  server.use(http.get(at("/mcp-servers"), () => HttpResponse.json([{ name: "tickets", tools: [] }])));
+  const { user, router } = await openOptions();
+  await user.click(screen.getByRole("checkbox", { name: "Search the web and read public pages" }));
+  await user.type(screen.getByRole("textbox", { name: "Only these domains" }), "example.org");
+  await user.type(screen.getByRole("textbox", { name: "Never these domains" }), "ads.example.org");
+  await user.click(screen.getByRole("checkbox", { name: "Run Python code in a sandbox" }));
+  await user.click(await screen.findByRole("checkbox", { name: "Use the tools of tickets" }));
+  await user.click(
+    await screen
+      .findByRole("radio", { name: /hiper|AgentFlow/, checked: false })
+      .catch(() => screen.getAllByRole("radio", { name: /AgentFlow/ })[0] as HTMLElement),
+  );
+  await user.type(screen.getByRole("textbox", { name: "Maximum tokens" }), "50000");
+  await user.selectOptions(screen.getByRole("combobox", { name: "Length" }), "long");
+  await user.type(screen.getByRole("combobox", { name: "Language of the report" }), "zh");
+  await user.type(screen.getByRole("textbox", { name: "Outline" }), "Summary");
+  await user.click(screen.getByRole("checkbox", { name: "Ask me what is unclear" }));
+  await user.click(screen.getByRole("checkbox", { name: "Show me the plan first" }));
+  const turns = screen.getByRole("spinbutton", { name: "Maximum number of turns" });
+  await user.clear(turns);
+  await user.type(turns, "2048");
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(router.state.location.pathname).toMatch(/^\/runs\//));
+  expect(bodies[0]).toMatchObject({
+    budget: { depth: "deep", max_turns: 2048, max_tokens: 50000 },
+    scope: {
+      web: true,
+      code: true,
+      mcp: ["tickets"],
+      only_domains: ["example.org"],
+      excluded_domains: ["ads.example.org"],
+    },
+    report_style: { length: "long", language: "zh", template: "Summary" },
+    interactions: ["clarify", "plan_review"],
+  });
+});
+
+test("a model is found with its price, and a preset brings its turns", async () => {
+  const bodies = recordRuns();
+  const details = { model: "openai/b", context_tokens: 400000, input_usd: 0.25, output_usd: 2 };
+  const openai = { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "" };
+  server.use(
+    http.get(at("/engines"), () => HttpResponse.json([{ ...openai, model_details: [details], offered_at: "" }])),
+    http.get(at("/presets"), () =>
+      HttpResponse.json([
+        {
+          name: "fast",
+          engines: { all: { engine: "litellm", model: "openai/a" } },
+          budget: { max_turns: 4 },
+          built_in: true,
+        },
+      ]),
+    ),
+  );
+  const { user } = await openOptions();
+  await user.click(await screen.findByRole("radio", { name: /Preset fast/ }));
+  expect(screen.getByRole("radio", { name: "Quick" })).toBeChecked();
+  await user.type(screen.getByRole("searchbox", { name: "Find a model, or enter one" }), "openai b");
+  const model = screen.getByRole("radio", { name: /openai\/b/ });
+  expect(model).toHaveAccessibleName(/400 k tokens of context.*\$0\.250 in and \$2\.00 out/);
+  await user.click(model);
+  expect(screen.getByText(/question and passages to openai/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(bodies).toHaveLength(1));
+  expect(bodies[0]).toMatchObject({ budget: { max_turns: 4 }, engines: { planner: { model: "openai/b" } } });
+  expect(bodies[0]).not.toHaveProperty("preset");
+});
+
+test("another graph drops interactions that it does not have", async () => {
+  const bodies = recordRuns();
+  server.use(
+    http.get(at("/graphs"), () =>
+      HttpResponse.json([aGraph(), aGraph({ name: "plain", title: "Plain", interactions: [] })]),
+    ),
+  );
+  const { user } = await openOptions();
+  await user.click(await screen.findByRole("checkbox", { name: "Show me the plan first" }));
+  await user.click(screen.getByRole("radio", { name: /^Plain/ }));
+  expect(screen.getByText("Runs of this graph begin at once and ask nothing.")).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(bodies[0]).toMatchObject({ graph: "plain", interactions: [] }));
+});
+
+test("an invalid option is not sent, is marked, and opens the options", async () => {
+  const bodies = recordRuns();
+  const { user } = await openOptions();
+  await user.type(screen.getByRole("textbox", { name: "Maximum cost, $" }), "two");
+  await user.click(screen.getByRole("button", { name: "Options" }));
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  const field = await screen.findByRole("textbox", { name: "Maximum cost, $" });
+  expect(field).toBeInvalid();
+  expect(field).toHaveAccessibleDescription(/number of dollars/);
+  expect(bodies).toEqual([]);
+});
+
+test("what the server rejects is shown at its field", async () => {
+  server.use(
+    http.post(at("/runs"), () =>
+      problem(422, "Unprocessable", { detail: "the planner is answered by openai/a", field: "scope.offline" }),
+    ),
+  );
+  const { user } = await openOptions();
+  await user.click(screen.getByRole("checkbox", { name: "Offline only" }));
+  expect(screen.getByText(/^Nothing leaves this machine\. The server rejects a model/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  expect(await screen.findAllByText(/answered by openai\/a/)).toHaveLength(2);
+});
+
+test("time and cost are those of past runs, and nothing is invented without any", async () => {
+  const first = await openOptions();
+  expect(await screen.findByText(/There are no past runs of this graph to tell time and cost from/)).toBeVisible();
+  first.unmount();
+  server.use(http.get(at("/run-statistics"), () => HttpResponse.json({ items: [STATISTICS] })));
+  renderPage("/");
+  expect(
+    await screen.findByText(
+      /All 12 turns take 1 min to 2 min and \$0\.12 to \$0\.24\. Based on 34 past runs of this graph\. Half of them ended within 5 turns\./,
+    ),
+  ).toBeVisible();
+});
+
+test("a way to ask is saved, applied, renamed and deleted", async () => {
+  const calls: [string, unknown][] = [];
+  const items: { id: string; name: string; settings: Body }[] = [];
+  server.use(
+    http.get(at("/question-presets"), () => HttpResponse.json({ items })),
+    http.post(at("/question-presets"), async ({ request }) => {
+      const body = (await request.json()) as { name: string; settings: Body };
+      calls.push(["save", body]);
+      const saved = { id: RUN_ID, ...body, created_at: "", updated_at: "" };
+      items.push(saved);
+      return HttpResponse.json(saved, { status: 201 });
+    }),
+    http.patch(at("/question-presets/:id"), async ({ request }) => {
+      const body = (await request.json()) as { name: string };
+      calls.push(["change", body]);
+      Object.assign(items[0] ?? {}, body);
+      return HttpResponse.json(items[0]);
+    }),
+    http.delete(at("/question-presets/:id"), () => {
+      calls.push(["delete", null]);
+      items.pop();
+      return new HttpResponse(null, { status: 204 });
+    }),
+  );
+  const { user } = await openOptions();
+  await user.click(screen.getByRole("radio", { name: "Marathon" }));
+  await user.click(screen.getByRole("button", { name: "Save these options…" }));
+  await user.type(screen.getByRole("textbox", { name: "Name" }), "Long work{Enter}");
+  await waitFor(() =>
+    expect(calls[0]).toMatchObject(["save", { name: "Long work", settings: { budget: { max_turns: 256 } } }]),
+  );
+  expect(calls[0]?.[1]).not.toHaveProperty("settings.question");
+  await user.click(await screen.findByRole("button", { name: "Reset to defaults" }));
+  expect(screen.getByRole("radio", { name: "Standard" })).toBeChecked();
+  const select = screen.getByRole("combobox", { name: "Saved ways to ask" });
+  await user.selectOptions(select, "");
+  await user.selectOptions(select, "Long work");
+  await waitFor(() => expect(screen.getByRole("radio", { name: "Marathon" })).toBeChecked());
+  await user.click(screen.getByRole("button", { name: "Rename…" }));
+  const name = screen.getByRole("textbox", { name: "Name" });
+  await user.clear(name);
+  await user.type(name, "Marathon runs{Enter}");
+  await screen.findByRole("option", { name: "Marathon runs" });
+  await user.click(screen.getByRole("button", { name: "Delete" }));
+  await screen.findByRole("option", { name: "None is saved yet" });
+  expect(calls.map(([kind]) => kind)).toEqual(["save", "change", "delete"]);
+});
+
+test("each line becomes a run after a confirmation, and a line that fails is kept with its reason", async () => {
+  const questions: string[] = [];
+  server.use(
+    http.get(at("/run-statistics"), () => HttpResponse.json({ items: [STATISTICS] })),
+    http.post(at("/runs"), async ({ request }) => {
+      const { question } = (await request.json()) as { question: string };
+      questions.push(question);
+      if (question.startsWith("Second")) return problem(409, "Conflict", { detail: "It was rejected." });
+      return HttpResponse.json(aRun({ question }), { status: 201 });
+    }),
+  );
+  const { user } = renderPage("/");
+  await user.click(await screen.findByRole("checkbox", { name: "Several questions" }));
+  const text = screen.getByRole("textbox", { name: "Questions, one per line" });
+  await user.click(text);
+  await user.paste("1. First question?\n\n- Second question?\nFirst question?\nThird question?");
+  await user.click(await screen.findByRole("button", { name: "Ask 3 questions…" }));
+  const dialog = within(screen.getByRole("dialog", { name: "Ask 3 questions" }));
+  expect(dialog.getByText(/they take 3 min to 6 min and \$0\.36 to \$0\.72 together/)).toBeVisible();
+  expect(questions).toEqual([]);
+  await user.click(dialog.getByRole("button", { name: "Start 3 runs" }));
+  expect(await screen.findByText("It was rejected.")).toBeVisible();
+  expect(await screen.findByRole("link", { name: "Third question?" })).toBeVisible();
+  expect(questions).toEqual(["First question?", "Second question?", "Third question?"]);
+  await waitFor(() => expect(text).toHaveValue("Second question?"));
+});
+
+test("a line that is too short stops all of them before anything is asked", async () => {
+  const bodies = recordRuns();
+  const { user } = renderPage("/");
+  await user.click(await screen.findByRole("checkbox", { name: "Several questions" }));
+  await user.click(screen.getByRole("textbox", { name: "Questions, one per line" }));
+  await user.paste("First question?\nno");
+  expect(await screen.findByText(/A question needs 3 to 8,000 characters\. Change or remove “no”\./)).toBeVisible();
+  expect(screen.getByRole("button", { name: "Ask 2 questions…" })).toBeDisabled();
+  expect(bodies).toEqual([]);
+});
+
+test("pasted files are attached", async () => {
+  let uploads = 0;
+  server.use(
+    http.post(at("/library"), () => {
+      uploads += 1;
+      return HttpResponse.json({ files: [] });
+    }),
+  );
+  const { user } = renderPage("/");
+  await user.click(await screen.findByRole("textbox", { name: "Question" }));
+  const data = { files: [new File(["a"], "a.md")], types: ["Files"], getData: () => "" };
+  await user.paste(data as unknown as DataTransfer);
+  await waitFor(() => expect(uploads).toBe(1));
+});
+
+test("the options of an earlier version of the page are completed", async () => {
+  sessionStorage.setItem("offing.draft.local:question.settings", JSON.stringify({ turns: 40, web: true }));
+  renderPage("/");
+  expect(await screen.findByRole("radio", { name: "Deep" })).toBeChecked();
+  expect(screen.getByText("web")).toBeVisible();
+});

@@ -1,0 +1,139 @@
+/** The models that a question can be asked with, each with what is known about it. Pure. */
+
+import { t } from "@lingui/core/macro";
+import { type Engine, formatEngineConfig, type Tenant } from "@/shared/api/installation";
+import type { Preset, Provider } from "@/shared/api/providers";
+import { joinList } from "@/shared/format/lists";
+import { formatCompact, formatCount, formatDecimal, formatDuration, formatUsd } from "@/shared/format/numbers";
+
+export interface ModelChoice {
+  /** `default`, `preset:NAME`, or the engine in the notation of the form. */
+  id: string;
+  preset: string;
+  engine: string;
+  title: string;
+  /** What it is, in a few words. */
+  note: string;
+  /** Context, price and others, as far as they are known. */
+  facts: string[];
+  /** Turns that a preset of engines sets. `null` means that it sets none. */
+  turns: number | null;
+}
+
+interface Sources {
+  engines: readonly Engine[];
+  presets: readonly Preset[];
+  providers: readonly Provider[];
+  tenant: Pick<Tenant, "default_preset" | "default_engine">;
+}
+
+/** List the choices: the default, presets, engines without a model, and models; those of one's own servers first. */
+export function listModelChoices({ engines, presets, providers, tenant }: Sources): ModelChoice[] {
+  const usable = engines.filter(({ available }) => available);
+  const models = usable.flatMap((engine) => (engine.models.length > 0 ? listModels(engine) : [engineChoice(engine)]));
+  const stored = providers.flatMap(storedModel).filter((one) => !models.some(({ id }) => id === one.id));
+  return [defaultChoice(tenant, presets), ...presets.map(presetChoice), ...stored, ...models];
+}
+
+/** Return the choices whose title, note or id contain every word. */
+export function filterChoices(choices: readonly ModelChoice[], search: string): ModelChoice[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = ({ id, title, note }: ModelChoice) => `${id} ${title} ${note}`.toLowerCase();
+  return choices.filter((choice) => words.every((word) => text(choice).includes(word)));
+}
+
+/** Return the choice that the settings name. One that is in no list stays possible. */
+export function findChoice(choices: readonly ModelChoice[], preset: string, engine: string): ModelChoice {
+  const written = engine.trim();
+  const id = preset ? `preset:${preset}` : written || "default";
+  return (
+    choices.find((choice) => choice.id === id) ?? {
+      id,
+      preset,
+      engine: written,
+      title: preset || written,
+      facts: [],
+      turns: null,
+      note: t`Not in the list. The server checks it when you ask.`,
+    }
+  );
+}
+
+/** What answers a question that names nothing: the default preset, otherwise the engine of the installation. */
+function defaultChoice(tenant: Sources["tenant"], presets: readonly Preset[]): ModelChoice {
+  const preset = presets.find(({ name }) => name === tenant.default_preset);
+  const chosen = preset ? presetChoice(preset) : null;
+  const note = chosen ? chosen.note : t`Engine of this installation: ${tenant.default_engine}`;
+  const title = tenant.default_preset === null ? t`Default` : t`Default: ${tenant.default_preset}`;
+  return {
+    id: "default",
+    preset: "",
+    engine: "",
+    title,
+    note,
+    facts: chosen?.facts ?? [],
+    turns: chosen?.turns ?? null,
+  };
+}
+
+function presetChoice({ name, engines, budget, built_in: isBuiltIn }: Preset): ModelChoice {
+  const models = [...new Set(Object.values(engines).map(formatEngineConfig))];
+  const limits = [
+    ...(budget.max_cost_usd == null ? [] : [t`at most ${formatUsd(budget.max_cost_usd)}`]),
+    ...(budget.max_seconds == null ? [] : [t`at most ${formatDuration(budget.max_seconds)}`]),
+    ...(budget.max_tokens == null ? [] : [t`at most ${formatCompact(budget.max_tokens)} tokens`]),
+    ...(budget.max_turns == null ? [] : [t`${formatCount(budget.max_turns)} turns`]),
+  ];
+  return {
+    id: `preset:${name}`,
+    preset: name,
+    engine: "",
+    title: isBuiltIn ? t`Preset ${name}` : t`Your preset ${name}`,
+    note: joinList(models),
+    facts: limits,
+    turns: budget.max_turns ?? null,
+  };
+}
+
+function engineChoice({ name, note }: Engine): ModelChoice {
+  return { id: name, preset: "", engine: name, title: name, note, facts: [], turns: null };
+}
+
+function listModels({ name, models, model_details: details = [], note }: Engine): ModelChoice[] {
+  const [engine = name] = name.split(":");
+  return models.map((model) => {
+    const known = details.find((one) => one.model === model);
+    return {
+      id: `${engine}:${model}`,
+      preset: "",
+      engine: `${engine}:${model}`,
+      title: model,
+      note: known ? "" : note,
+      facts: known ? describeModel(known) : [],
+      turns: null,
+    };
+  });
+}
+
+/** The model of a stored provider that was tested last. Its others can be typed. */
+function storedModel({ name, last_test: test }: Provider): ModelChoice[] {
+  if (!test) return [];
+  const engine = `litellm:${name}/${test.model}`;
+  const note = t`Model of your provider ${name} that was tested last`;
+  return [{ id: engine, preset: "", engine, title: `${name}/${test.model}`, note, facts: [], turns: null }];
+}
+
+type ModelDetails = NonNullable<Engine["model_details"]>[number];
+
+function describeModel({ context_tokens: context, input_usd: input, output_usd: output }: ModelDetails): string[] {
+  return [
+    ...(context === null ? [] : [t`${formatCompact(context)} tokens of context`]),
+    ...(input === null || output === null
+      ? [t`price unknown`]
+      : [t`$${formatPrice(input)} in and $${formatPrice(output)} out per million tokens`]),
+  ];
+}
+
+function formatPrice(usd: number): string {
+  return formatDecimal(usd, usd > 0 && usd < 1 ? 3 : 2);
+}
