@@ -57,10 +57,11 @@ language sql stable security definer set search_path = pg_catalog, app, pg_temp 
     from app.worker_process w order by w.last_seen_at desc, w.name limit max_count
 $$;
 
--- Returns how many runs of all tenants are queued and could be claimed now, and for how long the oldest has waited.
+-- Returns how many runs of all tenants, other than rollouts, are queued and could be claimed now, and for how long the
+-- oldest has waited. Rollouts may wait for hours.
 create function app.get_queue_state() returns table (run_count bigint, oldest_seconds float8)
 language sql stable security definer set search_path = pg_catalog, app, pg_temp as $$
   select count(*), extract(epoch from clock_timestamp() - min(r.queued_at))::float8
     from app.run r
-   where r.status = 'queued' and (r.not_before is null or r.not_before <= clock_timestamp())
+   where r.status = 'queued' and app.run_class(r.kind) = 0 and (r.not_before is null or r.not_before <= clock_timestamp())
 $$;

@@ -1,9 +1,10 @@
 """Settings of the installation over the API: keys, spending, health, search engines, MCP servers, tool policies."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -28,7 +29,7 @@ POLICY = {"rules": [{"tool": "calculate", "allow_other_args": True, "max_calls":
 @asynccontextmanager
 async def session(
     api: Api, tenant: UUID = LOCAL_TENANT, *, is_operator: bool = False
-) -> AsyncIterator[httpx.AsyncClient]:
+) -> AsyncGenerator[httpx.AsyncClient]:
     """A browser that has opened a login link."""
     link = await access.create_login_link(api.database, tenant, api.base, is_operator=is_operator)
     async with httpx.AsyncClient(base_url=api.base, timeout=PATIENCE) as browser:
@@ -50,7 +51,7 @@ async def test_a_person_creates_a_key_that_works_until_it_is_revoked(api: Api) -
         listed = {one["id"]: one for one in (await browser.get("/api/v1/api-keys")).json()}
         assert listed[key["id"]]["last_used_at"] is not None
         assert listed[key["id"]]["expires_at"] is not None
-        assert key["key"].rpartition("_")[2] not in str(listed)
+        assert key["key"].split("_", 2)[2] not in str(listed)
         assert (await browser.delete(f"/api/v1/api-keys/{key['id']}")).status_code == 204
         listed = {one["id"]: one for one in (await browser.get("/api/v1/api-keys")).json()}
         assert listed[key["id"]]["revoked_at"] is not None
@@ -212,7 +213,7 @@ async def test_a_check_reports_findings_and_decides_calls_before_and_after_untru
         {"tool": "web_search", "allow_other_args": true, "max_calls": 2},
         {"tool": "web_search", "effect": "ask", "when_tainted": true, "allow_other_args": true, "reason": "Ask me."},
         {"tool": "calculate", "effect": "forbid", "name": "no sums"}]}"""
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"tool": "web_search", "args": {"query": "salt"}},
         {"tool": "calculate", "args": {"expression": "6 * 7"}},
         {"tool": "web_search", "args": {"question": "salt"}},

@@ -53,6 +53,7 @@ async def mine(api: Api) -> Mine:
     share = (await api.http.post(f"/api/v1/runs/{run}/shares", json={})).json()["share"]["id"]
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
+    await api.http.put("/api/v1/tool-policies/ours", json={"policy": {"rules": []}})
     body = {"name": "Ours", "settings": {}}
     preset = (await api.http.post("/api/v1/question-presets", json=body)).json()["id"]
     return Mine(
@@ -138,6 +139,8 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("POST", "/api/v1/providers/groq/test", {"model": "openai/gpt-oss-20b", "max_cost_usd": 0}),
         ("DELETE", "/api/v1/providers/groq", None),
         ("DELETE", "/api/v1/presets/ours", None),
+        ("GET", "/api/v1/tool-policies/ours", None),
+        ("DELETE", "/api/v1/tool-policies/ours", None),
         ("PATCH", f"/api/v1/question-presets/{mine.preset}", {"name": "Theirs"}),
         ("DELETE", f"/api/v1/question-presets/{mine.preset}", None),
     ]
@@ -196,6 +199,7 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
         assert (await api.http.get(path)).json()["items"] != [], path
     assert (await api.other.get("/api/v1/library/collections")).json() == []
     assert (await api.other.get("/api/v1/providers")).json() == []
+    assert (await api.other.get("/api/v1/tool-policies")).json() == []
     assert "ours" not in [one["name"] for one in (await api.other.get("/api/v1/presets")).json()]
     assert 'graph="quiet"' not in (await api.other.get("/api/v1/metrics")).text
     assert 'graph="quiet"' in (await api.http.get("/api/v1/metrics")).text

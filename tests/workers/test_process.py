@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 from uuid import UUID
 
@@ -21,8 +22,9 @@ from offing.kernel.report_writer import ReportWriter
 from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run
 from offing.settings import Settings
-from offing.storage import runs
+from offing.storage import installation, runs
 from offing.storage.heartbeat import HeartbeatConnection
+from offing.storage.installation import WorkerRow
 from offing.storage.runs import ControlRequest
 from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.process import WorkerProcess
@@ -45,6 +47,10 @@ def process(app_url: str, redis_url: str) -> Iterator[WorkerProcess]:
     process = WorkerProcess(settings, open_registry(ALL_GRAPHS), app_url, redis_url)
     process.start()
     yield process
+    end(process)
+
+
+def end(process: WorkerProcess) -> None:
     process.stop()
     loop = process._loop  # pyright: ignore[reportPrivateUsage]
     while loop.is_running():
@@ -58,6 +64,22 @@ def slow(turns: int, ms: int) -> RunRequest:
     options = {"answers": [{"word": "w{turn}"}], "delay_ms": ms}
     engines = {"speaker": EngineConfig(engine="scripted", options=options)}
     return RunRequest("Count", "counting", budget=Budget(max_turns=turns), engines=engines)
+
+
+async def test_a_process_reports_that_it_is_alive_and_is_forgotten_when_it_ends(
+    platform: Platform, app_url: str, redis_url: str
+) -> None:
+    settings = Settings(app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), worker_concurrency=2)
+    process = WorkerProcess(settings, open_registry(ALL_GRAPHS), app_url, redis_url)
+    await asyncio.to_thread(process.start)
+    workers: Sequence[WorkerRow] = ()
+    for _ in range(1000):
+        if workers := await installation.list_workers(platform.database):
+            break
+        await asyncio.sleep(0.02)
+    assert [(one.version, one.slots, one.runs) for one in workers] == [(version("offing"), 2, 0)]
+    await asyncio.to_thread(end, process)
+    assert await installation.list_workers(platform.database) == []
 
 
 async def test_a_run_claimed_while_the_process_drains_is_released(platform: Platform, process: WorkerProcess) -> None:

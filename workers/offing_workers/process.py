@@ -79,6 +79,9 @@ They are few, because a person waits for the job to start.
 WEBHOOK_POLL_SECONDS = 2.0
 """Seconds between polls for deliveries to webhooks, which is about how late they are."""
 
+FORGET_SECONDS = 2.0
+"""Maximum seconds that the end of a process waits for Postgres to forget it."""
+
 log = structlog.get_logger()
 
 
@@ -171,8 +174,9 @@ class WorkerProcess:
         await self._call_slots.close()
         await self._control_channel.close()
         await self._live_bus.close()
-        with suppress(Unavailable):
-            await installation.forget_worker(self._database, self._name)
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(FORGET_SECONDS):
+                await installation.forget_worker(self._database, self._name)
         await self._database.__aexit__()
 
     async def _claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:

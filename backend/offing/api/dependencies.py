@@ -29,6 +29,7 @@ from offing.services import graphs, webhooks
 from offing.services.access import CachedAuthenticator
 from offing.services.health import SandboxCheck
 from offing.services.library_models import LibraryModels, open_library_models
+from offing.services.mcp_settings import McpReview
 from offing.services.metrics import MetricsExporter
 from offing.services.search_engines import SearchTrial
 from offing.settings import Settings, get_app_database_url, get_redis_url
@@ -62,8 +63,8 @@ class AppDependencies:
     """Sends messages that try a webhook."""
     library_models: LibraryModels
     """The models that searches of the library use."""
-    mcp_client: McpClient
-    """Lists the tools of MCP servers for people who review them."""
+    mcp_review: McpReview
+    """Lists the tools of MCP servers for people, and pins them."""
     search_trial: SearchTrial
     sandbox_check: SandboxCheck
 
@@ -83,6 +84,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     ):
         bounded_notifier = BoundedNotifier(notifier)
         installed = graphs.open_registry_from_settings(settings)
+        servers = McpServerRegistry(settings.mcp_config)
         yield AppDependencies(
             settings=settings,
             database=database,
@@ -95,13 +97,13 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             metrics=MetricsExporter(database, notifier.live),
             default_engine=default_engine_config(),
             role_engines=role_engine_configs(),
-            mcp_servers=McpServerRegistry(settings.mcp_config),
+            mcp_servers=servers,
             document_readers=readers,
             report_writer=ReportFileWriter(),
             upload_gate=UploadGate(),
             poster=poster,
             library_models=open_library_models(settings),
-            mcp_client=mcp_client,
+            mcp_review=McpReview(mcp_client, servers),
             search_trial=SearchTrial(settings, search_client),
             sandbox_check=sandbox_check,
         )

@@ -187,7 +187,7 @@ def check_workers(workers: Sequence[WorkerRow] | None, *, complete: bool) -> Che
         return Check(name, True, "alive")
     noun = "worker process" if len(alive) == 1 else "worker processes"
     busy, slots = sum(one.runs for one in alive), sum(one.slots for one in alive)
-    return Check(name, True, f"{len(alive)} {noun} advance {busy} of at most {slots} runs")
+    return Check(name, True, f"{len(alive)} {noun}, {busy} of at most {slots} runs")
 
 
 async def _check_queue(database: Database, tenant_id: UUID, *, has_workers: bool) -> Check:
@@ -247,7 +247,12 @@ def check_mcp_servers(settings: Settings) -> Check:
     except InvalidInput as error:
         return Check(name, False, f"{error.field}: {error.problem}", error.remedy)
     if unusable := [one for one in servers.values() if one.problem]:
-        return Check(name, False, f"{unusable[0].name}: {unusable[0].problem}", "See Settings, MCP servers.")
+        return Check(
+            name,
+            False,
+            f"{unusable[0].name}: {unusable[0].problem}",
+            "Review its tools in Settings, MCP servers, or with `offing mcp check`.",
+        )
     return Check(name, True, ", ".join(servers) or "none configured")
 
 

@@ -37,8 +37,8 @@ not among them.
 
 SERVER_NAME = re.compile(r"[a-z][a-z0-9]{0,23}")
 
-_file_lock = asyncio.Lock()
-"""Held while this process changes the files."""
+MAX_CONCURRENT_LISTINGS = 4
+"""Maximum number of servers that a process asks for their tools at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,69 +126,77 @@ def describe_servers(registry: McpServerRegistry, env: Mapping[str, str]) -> Mcp
     return McpSetup(True, tuple(_describe_server(one, env) for one in servers.values()))
 
 
-async def check_server(client: McpClient, registry: McpServerRegistry, name: str) -> ServerListing:
-    """List the present tools of a configured server and compare them with the pinned ones. Raises NotFound."""
-    server = _get_server(registry, name)
-    listing = await client.list_tools(server.config)
-    if isinstance(listing, InvalidUrl):
-        return ServerListing((), "", (), listing.problem)
-    changes = list_tool_changes(server.pin.tools, listing) if server.pin else ()
-    return ServerListing(_describe_tools(listing, server.config, server.rejected), hash_tools(listing), changes)
+class McpReview:
+    """Reviews of MCP servers in one process, of which few run at the same time."""
 
+    def __init__(self, client: McpClient, registry: McpServerRegistry) -> None:
+        self._client, self._registry = client, registry
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_LISTINGS)
+        self._file_lock = asyncio.Lock()
+        """Held while this process changes the files."""
 
-async def pin_server(client: McpClient, registry: McpServerRegistry, name: str, reviewed_sha256: str) -> ServerListing:
-    """Pin the present tools of a configured server, if they are those that were reviewed.
+    async def check_server(self, name: str) -> ServerListing:
+        """List the present tools of a configured server and compare them with the pinned ones. Raises NotFound."""
+        server = _get_server(self._registry, name)
+        listing = await self._list_tools(server.config)
+        if isinstance(listing, InvalidUrl):
+            return ServerListing((), "", (), listing.problem)
+        changes = list_tool_changes(server.pin.tools, listing) if server.pin else ()
+        return ServerListing(_describe_tools(listing, server.config, server.rejected), hash_tools(listing), changes)
 
-    Raises NotFound, and Conflict if they differ or cannot be listed.
-    """
-    path, server = _get_path(registry), _get_server(registry, name)
-    listing = await _list_reviewed(client, server.config, reviewed_sha256)
-    async with _file_lock:
-        await asyncio.to_thread(_write_pin, path, name, server.config, listing)
-    return ServerListing(_describe_tools(listing, server.config, {}), reviewed_sha256, ())
+    async def pin_server(self, name: str, reviewed_sha256: str) -> ServerListing:
+        """Pin the present tools of a configured server, if they are those that were reviewed.
 
+        Raises NotFound, and Conflict if they differ or cannot be listed.
+        """
+        path, server = _get_path(self._registry), _get_server(self._registry, name)
+        listing = await self._list_reviewed(server.config, reviewed_sha256)
+        async with self._file_lock:
+            await asyncio.to_thread(_write_pin, path, name, server.config, listing)
+        return ServerListing(_describe_tools(listing, server.config, {}), reviewed_sha256, ())
 
-async def unpin_server(registry: McpServerRegistry, name: str) -> None:
-    """Remove the pin of a server, so that runs cannot use it. Raises NotFound."""
-    path = _get_path(registry)
-    _get_server(registry, name)
-    async with _file_lock:
-        await asyncio.to_thread(_remove_pin, path, name)
+    async def unpin_server(self, name: str) -> None:
+        """Remove the pin of a server, so that runs cannot use it. Raises NotFound."""
+        path = _get_path(self._registry)
+        _get_server(self._registry, name)
+        async with self._file_lock:
+            await asyncio.to_thread(_remove_pin, path, name)
 
+    async def preview_server(self, new: NewServer) -> ServerListing:
+        """List the tools of a server that is not configured yet. Nothing is stored. Raises InvalidInput."""
+        config = await asyncio.to_thread(_parse_new, _get_path(self._registry), new)
+        listing = await self._list_tools(config)
+        if isinstance(listing, InvalidUrl):
+            return ServerListing((), "", (), listing.problem)
+        return ServerListing(_describe_tools(listing, config, {}), hash_tools(listing), ())
 
-async def preview_server(client: McpClient, registry: McpServerRegistry, new: NewServer) -> ServerListing:
-    """List the tools of a server that is not configured yet. Nothing is stored. Raises InvalidInput."""
-    config = await asyncio.to_thread(_parse_new, _get_path(registry), new)
-    listing = await client.list_tools(config)
-    if isinstance(listing, InvalidUrl):
-        return ServerListing((), "", (), listing.problem)
-    return ServerListing(_describe_tools(listing, config, {}), hash_tools(listing), ())
+    async def add_server(self, new: NewServer, reviewed_sha256: str) -> ServerListing:
+        """Write a server to the configuration file and pin its tools, if they are those that were reviewed.
 
+        Raises InvalidInput, and Conflict if the tools differ or the file cannot be written.
+        """
+        path = _get_path(self._registry)
+        config = await asyncio.to_thread(_parse_new, path, new)
+        listing = await self._list_reviewed(config, reviewed_sha256)
+        if unknown := sorted(set(new.tools) - {tool.name for tool in listing}):
+            problem = f"the server has no tool {unknown[0]!r}"
+            raise InvalidInput("tools", problem, "Choose among the tools that it lists.")
+        async with self._file_lock:
+            await asyncio.to_thread(_write_server, path, new, config, listing)
+        return ServerListing(_describe_tools(listing, config, {}), reviewed_sha256, ())
 
-async def add_reviewed_server(
-    client: McpClient, registry: McpServerRegistry, new: NewServer, reviewed_sha256: str
-) -> ServerListing:
-    """Write a server to the configuration file and pin its tools, if they are those that were reviewed.
+    async def _list_tools(self, config: McpServerConfig) -> tuple[McpToolListing, ...] | InvalidUrl:
+        async with self._slots:
+            return await self._client.list_tools(config)
 
-    Raises InvalidInput, and Conflict if the tools differ or the file cannot be written.
-    """
-    path = _get_path(registry)
-    config = await asyncio.to_thread(_parse_new, path, new)
-    listing = await _list_reviewed(client, config, reviewed_sha256)
-    if unknown := sorted(set(new.tools) - {tool.name for tool in listing}):
-        raise InvalidInput("tools", f"the server has no tool {unknown[0]!r}", "Choose among the tools that it lists.")
-    async with _file_lock:
-        await asyncio.to_thread(_write_server, path, new, config, listing)
-    return ServerListing(_describe_tools(listing, config, {}), reviewed_sha256, ())
-
-
-async def _list_reviewed(client: McpClient, config: McpServerConfig, sha256: str) -> tuple[McpToolListing, ...]:
-    listing = await client.list_tools(config)
-    if isinstance(listing, InvalidUrl):
-        raise Conflict(f"The server did not list its tools. {listing.problem}", "Check it again.")
-    if hash_tools(listing) != sha256:
-        raise Conflict("The tools of the server are not those that were shown.", "Check it again, and review them.")
-    return listing
+    async def _list_reviewed(self, config: McpServerConfig, sha256: str) -> tuple[McpToolListing, ...]:
+        listing = await self._list_tools(config)
+        if isinstance(listing, InvalidUrl):
+            raise Conflict(f"The server did not list its tools. {listing.problem}", "Check it again.")
+        if hash_tools(listing) != sha256:
+            problem = "The tools of the server are not those that were shown."
+            raise Conflict(problem, "Check it again, and review them.")
+        return listing
 
 
 def _parse_new(path: Path, new: NewServer) -> McpServerConfig:

@@ -16,7 +16,7 @@ GET_QUEUE_STATE = "select run_count, oldest_seconds from app.get_queue_state()"
 
 GET_OWN_QUEUE_STATE = """
     select count(*), extract(epoch from clock_timestamp() - min(queued_at))::float8 from run
-     where status = 'queued' and (not_before is null or not_before <= clock_timestamp())
+     where status = 'queued' and kind <> 'rollout' and (not_before is null or not_before <= clock_timestamp())
 """
 
 LIST_MIGRATIONS = "select version from public.offing_migration order by version"
@@ -50,7 +50,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """Runs that no worker has claimed yet although they could be."""
+    """Runs, other than rollouts, that no worker has claimed yet although they could be."""
 
     run_count: int
     oldest_seconds: float | None

@@ -4,7 +4,7 @@ from offing.mcp.tool_changes import MAX_FIELD_CHANGES, MAX_VALUE_CHARS, FieldCha
 from offing.mcp.tool_listing import McpToolListing
 
 
-def listing(name: str = "search", description: str = "Searches.", **properties: object) -> McpToolListing:
+def listing(name: str = "search", description: str = "Searches.", /, **properties: object) -> McpToolListing:
     return McpToolListing(name, description, {"type": "object", "properties": properties})
 
 
@@ -16,7 +16,7 @@ def test_the_same_tools_in_another_order_have_not_changed() -> None:
 def test_each_changed_field_is_named_with_both_values() -> None:
     (change,) = list_tool_changes(
         [listing(limit={"type": "integer", "maximum": 20})],
-        [listing(description="Finds.", limit={"type": "integer", "maximum": 50}, to={"type": "string"})],
+        [listing("search", "Finds.", limit={"type": "integer", "maximum": 50}, to={"type": "string"})],
     )
     assert change.kind is ToolChangeKind.CHANGED
     assert change.fields == (
@@ -32,7 +32,7 @@ def test_added_and_removed_tools_are_named() -> None:
 
 
 def test_text_of_a_server_is_shortened_and_has_no_invisible_characters() -> None:
-    (change,) = list_tool_changes([listing()], [listing(description="\u202eevil\u200b" + "x" * 5_000)])
+    (change,) = list_tool_changes([listing()], [listing("search", "\u202eevil\u200b" + "x" * 5_000)])
     after = change.fields[0].after or ""
     assert len(after) <= MAX_VALUE_CHARS
     assert not {"\u202e", "\u200b"} & set(after)

@@ -23,10 +23,10 @@ def worker(silent_seconds: float = 1.0, code_version: str | None = None) -> Work
 
 
 def test_a_silent_worker_counts_as_gone() -> None:
-    assert check_workers([worker()], complete=True).detail == "1 worker process advance 3 of at most 200 runs"
-    gone = check_workers([worker(MAX_SILENT_SECONDS + 1)], complete=True)
-    assert not gone.ok
-    assert "offing up" in str(gone.remedy)
+    assert check_workers([worker()], complete=True).detail == "1 worker process, 3 of at most 200 runs"
+    silent = check_workers([worker(MAX_SILENT_SECONDS + 1)], complete=True)
+    assert not silent.ok
+    assert "offing up" in str(silent.remedy)
 
 
 def test_workers_of_another_version_are_reported() -> None:

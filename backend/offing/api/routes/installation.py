@@ -93,7 +93,7 @@ async def get_mcp_setup(caller: CurrentCaller, deps: Deps) -> McpSetupOut:
 @router.post("/installation/mcp-servers/{name}/check", responses=SERVER_NOT_FOUND)
 async def check_mcp_server(caller: CurrentCaller, deps: Deps, name: ServerName) -> McpListingOut:
     """List the present tools of a server, and what has changed since they were pinned. Takes at most 30 seconds."""
-    return serialize_listing(await mcp_settings.check_server(deps.mcp_client, deps.mcp_servers, name))
+    return serialize_listing(await deps.mcp_review.check_server(name))
 
 
 @router.post(
@@ -103,28 +103,26 @@ async def check_mcp_server(caller: CurrentCaller, deps: Deps, name: ServerName) 
 async def preview_mcp_server(caller: CurrentOperator, deps: Deps, name: ServerName, body: McpServerIn) -> McpListingOut:
     """List the tools of a server before it is added. Nothing is stored. Only for the operator."""
     new = NewServer(name, body.url, body.bearer, body.tools)
-    return serialize_listing(await mcp_settings.preview_server(deps.mcp_client, deps.mcp_servers, new))
+    return serialize_listing(await deps.mcp_review.preview_server(new))
 
 
 @router.put("/installation/mcp-servers/{name}", responses=BODY_TOO_LARGE | SERVER_CONFLICT)
 async def add_mcp_server(caller: CurrentOperator, deps: Deps, name: ServerName, body: McpServerAddIn) -> McpListingOut:
     """Add a public server to the configuration file, and pin the tools that were reviewed. Only for the operator."""
     new = NewServer(name, body.url, body.bearer, body.tools)
-    return serialize_listing(
-        await mcp_settings.add_reviewed_server(deps.mcp_client, deps.mcp_servers, new, body.sha256)
-    )
+    return serialize_listing(await deps.mcp_review.add_server(new, body.sha256))
 
 
 @router.put("/installation/mcp-servers/{name}/pin", responses=BODY_TOO_LARGE | SERVER_NOT_FOUND | SERVER_CONFLICT)
 async def pin_mcp_server(caller: CurrentOperator, deps: Deps, name: ServerName, body: McpPinIn) -> McpListingOut:
     """Pin the present tools of a server, if they are those that were reviewed. Only for the operator."""
-    return serialize_listing(await mcp_settings.pin_server(deps.mcp_client, deps.mcp_servers, name, body.sha256))
+    return serialize_listing(await deps.mcp_review.pin_server(name, body.sha256))
 
 
 @router.delete("/installation/mcp-servers/{name}/pin", status_code=204, responses=SERVER_NOT_FOUND | SERVER_CONFLICT)
 async def unpin_mcp_server(caller: CurrentOperator, deps: Deps, name: ServerName) -> Response:
     """Remove the pin of a server, so that runs cannot use it. Only for the operator."""
-    await mcp_settings.unpin_server(deps.mcp_servers, name)
+    await deps.mcp_review.unpin_server(name)
     return Response(status_code=204)
 
 

@@ -8,6 +8,7 @@ import { useNow } from "@/shared/ui/hooks";
 import { Loaded } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
 import { Table } from "@/shared/ui/table";
+import { CodeText } from "./code-text";
 import styles from "./installation.module.css";
 
 /** The state of the installation: each check, what to do if it fails, and the worker processes. */
@@ -54,17 +55,19 @@ function Checks({ checks }: { checks: InstallationHealth["checks"] }) {
   return (
     <ul className={styles.list}>
       {ordered.map(({ name, ok, detail, remedy }) => (
-        <li key={name} className={styles.row}>
-          <div className={styles.head}>
-            <span className={styles.name}>{name}</span>
-            <Badge tone={ok ? "moss" : "coral"}>{ok ? t`works` : t`fails`}</Badge>
+        <li key={name} className={styles.check}>
+          <span className={styles.name}>{name}</span>
+          <div>
+            <span dir="auto">
+              <CodeText>{detail}</CodeText>
+            </span>
+            {remedy && (
+              <p className={styles.remedy} dir="auto">
+                <CodeText>{remedy}</CodeText>
+              </p>
+            )}
           </div>
-          <span dir="auto">{detail}</span>
-          {remedy && (
-            <p className={styles.remedy} dir="auto">
-              {remedy}
-            </p>
-          )}
+          <Badge tone={ok ? "moss" : "coral"}>{ok ? t`works` : t`fails`}</Badge>
         </li>
       ))}
     </ul>

@@ -16,6 +16,7 @@ import { EmptyState } from "@/shared/ui/empty-state";
 import { combineQueries, Loaded } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { CodeText } from "./code-text";
 import styles from "./installation.module.css";
 import { AddServer } from "./mcp-add";
 import { ToolChanges, ToolList } from "./mcp-tools";
@@ -112,7 +113,11 @@ function Server({ server, isOperator }: { server: McpServerState; isOperator: bo
             </Badge>
           ))}
         </div>
-        {problem && <p className={styles.problem}>{t`Runs cannot use it: ${problem}.`}</p>}
+        {problem && (
+          <p className={styles.problem}>
+            <CodeText>{t`Runs cannot use it: ${problem}.`}</CodeText>
+          </p>
+        )}
         <ProblemNote error={check.error} />
         {check.data ? (
           <Checked server={server} listing={check.data} isOperator={isOperator} onDone={check.reset} />
@@ -168,7 +173,12 @@ function Checked({ server, listing, isOperator, onDone }: CheckedProps) {
     );
   }
   return (
-    <div className={styles.stack} role="status">
+    <div className={styles.stack}>
+      {server.pinned_sha256 !== null && (
+        <p role="status">
+          <Badge tone="sun">{t`changed since it was pinned`}</Badge>
+        </p>
+      )}
       {listing.changes.length > 0 && <ToolChanges changes={listing.changes} />}
       <ToolList tools={listing.tools} />
       <p className={styles.note}>

@@ -33,9 +33,6 @@ const CHANGES = { added: msg`added`, removed: msg`removed`, changed: msg`changed
 export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) {
   return (
     <section aria-label={t`Changes since the tools were pinned`}>
-      <p className={styles.name}>
-        <Trans>Changed since the tools were pinned</Trans>
-      </p>
       {changes.map((change) => (
         <div key={change.tool} className={styles.row}>
           <div className={styles.head}>
@@ -44,23 +41,16 @@ export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) 
             </span>
             <Badge tone="sun">{i18n._(CHANGES[change.kind])}</Badge>
           </div>
-          <dl className={styles.diff}>
-            {change.fields.map(({ field, before, after }) => (
-              <div key={field}>
-                <dt dir="auto">{field}</dt>
-                {before !== null && (
-                  <dd dir="auto">
-                    <del className={styles.before}>{before}</del>
-                  </dd>
-                )}
-                {after !== null && (
-                  <dd dir="auto">
-                    <ins className={styles.after}>{after}</ins>
-                  </dd>
-                )}
-              </div>
-            ))}
-          </dl>
+          {change.kind === "changed" ? (
+            <FieldChanges fields={change.fields} />
+          ) : (
+            <details>
+              <summary>
+                <Trans>Description and arguments</Trans>
+              </summary>
+              <FieldChanges fields={change.fields} />
+            </details>
+          )}
           {change.omitted_fields > 0 && (
             <span className={styles.note}>
               {plural(change.omitted_fields, { one: "# further field", other: "# further fields" })}
@@ -69,5 +59,27 @@ export function ToolChanges({ changes }: { changes: readonly McpToolChange[] }) 
         </div>
       ))}
     </section>
+  );
+}
+
+function FieldChanges({ fields }: { fields: McpToolChange["fields"] }) {
+  return (
+    <dl className={styles.diff}>
+      {fields.map(({ field, before, after }) => (
+        <div key={field}>
+          <dt dir="auto">{field}</dt>
+          {before !== null && (
+            <dd dir="auto">
+              <del className={styles.before}>{before}</del>
+            </dd>
+          )}
+          {after !== null && (
+            <dd dir="auto">
+              <ins className={styles.after}>{after}</ins>
+            </dd>
+          )}
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -58,7 +58,7 @@ export function Decisions({ decisions }: { decisions: readonly SampleDecision[] 
 function Decision({ outcome }: { outcome: Outcome }) {
   const { rule, reason, replacement, replacement_outcome: then } = outcome;
   return (
-    <span className={styles.stack} style={{ gap: 2 }}>
+    <span className={styles.decision}>
       <Badge tone={TONES[outcome.outcome]}>{i18n._(OUTCOMES[outcome.outcome])}</Badge>
       {rule && <span className={styles.note}>{rule}</span>}
       {reason && (

@@ -1,4 +1,4 @@
-import { t } from "@lingui/core/macro";
+import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
@@ -6,14 +6,14 @@ import { graphsQuery, mcpServersQuery } from "@/shared/api/installation";
 import { checkToolPolicy, putToolPolicy, type ToolPolicyCheck, toolPoliciesQuery } from "@/shared/api/settings";
 import { Badge } from "@/shared/ui/badge";
 import { Button } from "@/shared/ui/button";
-import { useDraft } from "@/shared/ui/drafts";
+import { deleteDraft, useDraft } from "@/shared/ui/drafts";
 import { Checkbox, Field, Input, Select } from "@/shared/ui/field";
 import { combineQueries, Loaded } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import styles from "./installation.module.css";
 import { Decisions } from "./policy-decisions";
-import { EXAMPLE_CALLS, EXAMPLE_POLICY, parseCalls } from "./sample-calls";
+import { EXAMPLE_CALLS, EXAMPLE_NAME, EXAMPLE_POLICY, parseCalls } from "./sample-calls";
 
 /** A stored policy that is edited. */
 export interface Opened {
@@ -42,7 +42,8 @@ export function PolicyEditor({ opened }: { opened: Opened | null }) {
     code: false,
     mcp: [],
   };
-  const [draft, setDraft] = useDraft(`tool-policy:${opened?.name ?? ""}`, initial);
+  const draftKey = `tool-policy:${opened?.name ?? ""}`;
+  const [draft, setDraft] = useDraft(draftKey, initial);
   const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
   const calls = parseCalls(draft.calls);
   const check = useMutation({
@@ -99,7 +100,7 @@ export function PolicyEditor({ opened }: { opened: Opened | null }) {
         <ProblemNote error={check.error} />
       </form>
       {check.data && <CheckResult check={check.data} />}
-      <StorePolicy draft={draft} onName={(name) => change({ name })} />
+      <StorePolicy draft={draft} onName={(name) => change({ name })} onStored={() => deleteDraft(draftKey)} />
     </Panel>
   );
 }
@@ -142,12 +143,15 @@ function RunFields({ draft, onChange }: { draft: Draft; onChange(part: Partial<D
 
 function CheckResult({ check }: { check: ToolPolicyCheck }) {
   return (
-    <div className={styles.stack} role="status">
-      {check.issues.length === 0 ? (
-        <p>
+    <div className={styles.result}>
+      <p role="status">
+        {check.issues.length === 0 ? (
           <Badge tone="moss">{t`A run can be submitted with it`}</Badge>
-        </p>
-      ) : (
+        ) : (
+          <Badge tone="coral">{plural(check.issues.length, { one: "# finding", other: "# findings" })}</Badge>
+        )}
+      </p>
+      {check.issues.length > 0 && (
         <ul className={styles.list} aria-label={t`Findings`}>
           {check.issues.map(({ rule, field, problem, remedy }) => (
             <li key={`${field} ${problem}`} className={styles.row}>
@@ -195,12 +199,21 @@ function listArguments(schema: Record<string, unknown>): string[] {
   return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
 }
 
-function StorePolicy({ draft, onName }: { draft: Draft; onName(name: string): void }) {
+interface StoreProps {
+  draft: Draft;
+  onName(name: string): void;
+  onStored(): void;
+}
+
+function StorePolicy({ draft, onName, onStored }: StoreProps) {
   const client = useQueryClient();
   const [jsonProblem, setJsonProblem] = useState("");
   const store = useMutation({
     mutationFn: (policy: unknown) => putToolPolicy(draft.name.trim(), policy),
-    onSuccess: () => client.invalidateQueries({ queryKey: toolPoliciesQuery.queryKey }),
+    onSuccess: () => {
+      onStored();
+      return client.invalidateQueries({ queryKey: toolPoliciesQuery.queryKey });
+    },
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -215,9 +228,15 @@ function StorePolicy({ draft, onName }: { draft: Draft; onName(name: string): vo
   };
   return (
     <form className={styles.inline} onSubmit={submit}>
-      <Field label={t`Store as`} description={t`Such as docs-only`} error={jsonProblem}>
+      <Field label={t`Store as`} error={jsonProblem}>
         {(control) => (
-          <Input {...control} maxLength={64} value={draft.name} onChange={(event) => onName(event.target.value)} />
+          <Input
+            {...control}
+            maxLength={64}
+            placeholder={EXAMPLE_NAME}
+            value={draft.name}
+            onChange={(event) => onName(event.target.value)}
+          />
         )}
       </Field>
       <Button type="submit" disabled={!draft.name.trim() || store.isPending}>

@@ -98,7 +98,11 @@ function Sizes({ total, kinds }: { total: number; kinds: StoredData["kinds"] }) 
         columns={[
           { header: t`Data`, cell: ({ kind }) => (kind === "checkpoints" ? t`Checkpoints` : describeKind(kind)) },
           { header: t`Size`, isNumber: true, cell: ({ size_bytes }) => formatBytes(size_bytes) },
-          { header: t`Rows, about`, isNumber: true, cell: ({ row_estimate }) => formatCompact(row_estimate) },
+          {
+            header: t`Rows, about`,
+            isNumber: true,
+            cell: ({ row_estimate }) => (row_estimate > 0 ? formatCompact(row_estimate) : "–"),
+          },
         ]}
       />
       <p className={styles.note}>

@@ -7,6 +7,9 @@ export interface SampleCall {
   args: Record<string, unknown>;
 }
 
+// Not translated: a name that is an identifier.
+export const EXAMPLE_NAME = "docs-only";
+
 // Not translated: a tool policy in JSON.
 export const EXAMPLE_POLICY = `{
   "rules": [

@@ -128,7 +128,7 @@ function EngineTest({ name }: { name: string }) {
   return (
     <div className={styles.stack}>
       <form className={styles.inline} onSubmit={submit}>
-        <Field label={t`Test search`} description={t`The words are sent to ${name}.`}>
+        <Field label={t`Test search`}>
           {(control) => (
             <Input
               {...control}
@@ -143,6 +143,9 @@ function EngineTest({ name }: { name: string }) {
           {test.isPending ? t`Searching…` : t`Search`}
         </Button>
       </form>
+      <span className={styles.note}>
+        <Trans>The words are sent to {name}.</Trans>
+      </span>
       <ProblemNote error={test.error} />
       {test.data && <TestResult result={test.data} />}
     </div>
