@@ -195,6 +195,10 @@ POPULATE = {
         select id, 'sea', tenant_id, 1, created_at from app.run where id = %(run)s;
         update app.run set title = 'Salt', pinned_at = now(), archived_at = now() where id = %(run)s;
     """,
+    "0030_asking": """
+        insert into app.question_preset (id, tenant_id, name, settings)
+        values ('01980000-0000-7000-8000-00000000000c', %(tenant)s, 'Long work', '{"budget": {"max_turns": 256}}');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

@@ -37,12 +37,10 @@ export function DepthField({ turns, error = "", onChange }: DepthFieldProps) {
           ))}
         </div>
         <label className="depth-number">
-          <span className="visually-hidden">
-            <Trans>Maximum number of turns</Trans>
-          </span>
           <input
             className="field num"
             type="number"
+            aria-label={t`Maximum number of turns`}
             min={1}
             max={MAX_TURNS}
             step={1}

@@ -103,7 +103,7 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
       )}
       <div className={styles.actions}>
         <Button kind="primary" disabled={!canAsk || isSending} onClick={start}>
-          {isSending ? t`Asking…` : plural(questions.length, { one: "Ask # question…", other: "Ask # questions…" })}
+          {describeButton(isSending, questions.length)}
         </Button>
         {results.length > 0 && !isSending && (
           <Button
@@ -164,6 +164,11 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
       )}
     </section>
   );
+}
+
+function describeButton(isSending: boolean, count: number): string {
+  if (isSending) return t`Asking…`;
+  return count === 0 ? t`Ask` : plural(count, { one: "Ask # question…", other: "Ask # questions…" });
 }
 
 /** Describe what all runs take together. `null` means that nothing is known. */
