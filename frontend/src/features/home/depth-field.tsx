@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
 import { TURN_PRESETS } from "./presets";
-import { MAX_TURNS } from "./request";
+import { MAX_TURNS } from "./validation";
 
 interface DepthFieldProps {
   turns: number;

@@ -15,8 +15,9 @@ import { useDraft } from "@/shared/ui/drafts";
 import { Failure } from "@/shared/ui/loaded";
 import { describeAmount, expect } from "./expectation";
 import styles from "./options.module.css";
-import { buildRunRequest, needsGraphs, type QuestionDraft, validateEngine } from "./request";
+import { buildRunRequest, type QuestionDraft } from "./request";
 import { MAX_QUESTIONS, splitQuestions, validateLine } from "./several";
+import { needsGraphs, validateEngine } from "./validation";
 
 interface QuestionListProps {
   /** The form. Its question is the text with one question per line. */

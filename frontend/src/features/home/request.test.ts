@@ -1,15 +1,8 @@
 import { expect, test } from "vitest";
 import type { Graph } from "@/shared/api/installation";
-import {
-  buildRunRequest,
-  describeAttached,
-  findField,
-  listEngineOptions,
-  type QuestionDraft,
-  validateDraft,
-  validateEngine,
-} from "./request";
+import { buildRunRequest, describeAttached, listEngineOptions, type QuestionDraft } from "./request";
 import { DEFAULT_SETTINGS } from "./settings";
+import { findField, validateDraft, validateEngine } from "./validation";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 
