@@ -267,7 +267,16 @@ async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_ma
 
 
 async def test_a_run_shows_what_it_may_see_and_use(api: Api) -> None:
-    scope = {"collections": ["papers"], "sources": [], "web": True, "code": True, "mcp": []}
+    scope = {
+        "collections": ["papers"],
+        "sources": [],
+        "web": True,
+        "code": True,
+        "mcp": [],
+        "only_domains": ["example.org"],
+        "excluded_domains": [],
+        "offline": False,
+    }
     run = await api.submit(scope=scope)
     assert (await api.http.get(f"/api/v1/runs/{run}")).json()["scope"] == scope
     bare = await api.submit()

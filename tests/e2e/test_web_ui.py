@@ -66,6 +66,28 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
         del os.environ["OFFING_PORT"]
 
 
+def test_the_options_of_a_question_explain_themselves_and_several_questions_become_runs(
+    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
+        started = offing("up", "--detach")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/asking.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        offing("down")
+
+
 def test_a_new_user_adds_a_folder_asks_and_follows_up_and_no_draft_is_lost(
     offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

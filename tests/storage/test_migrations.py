@@ -208,6 +208,10 @@ POPULATE = {
     "0029_installation": """
         insert into app.worker_process (name, version, slots, runs) values ('host:1:a', '0.1.0', 200, 0);
     """,
+    "0030_asking": """
+        insert into app.question_preset (id, tenant_id, name, settings)
+        values ('01980000-0000-7000-8000-00000000000c', %(tenant)s, 'Long work', '{"budget": {"max_turns": 256}}');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

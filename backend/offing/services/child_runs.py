@@ -21,6 +21,7 @@ from offing.models.model_limits import clear_resolved_limits
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
 from offing.services.engine_configs import NO_PROVIDERS, StoredProviders
+from offing.services.offline_runs import find_offline_problem
 from offing.services.providers import list_stored
 from offing.services.runs import draft_end_step, resolve_limits
 from offing.storage import child_runs, runs, steps
@@ -112,10 +113,14 @@ async def _plan_children(
             f"Rule {unproven.rule!r} of this run's tool policy cannot be passed on to child runs: {unproven.problem}"
         )
     stored = await list_stored(connection)
-    return [
+    children = [
         _build_child(row, request, graphs[request.graph], n, share, policy, stored)
         for n, (request, policy) in enumerate(zip(requests, policies, strict=True))
     ]
+    checks = (find_offline_problem(graphs[one.graph], one.scope, one.engines, stored) for one in children)
+    if problem := next((text for text in checks if text), ""):
+        return ChildRunsUnavailable(f"An offline run cannot start this child run: {problem}.")
+    return children
 
 
 def remaining_budget(budget: Budget, usage: RunUsage, active_children: Iterable[RunRow]) -> Budget:

@@ -30,16 +30,20 @@ def check_offline(
 
     `remote_library_model` is the embedding model or reranker that is not on this machine; empty if there is none.
     """
-    if not scope.get("offline"):
-        return
-    problem = (
-        _find_scope_problem(scope)
-        or _find_graph_problem(graph)
-        or _find_engine_problem(engines, stored)
-        or (remote_library_model and f"the library is searched with {remote_library_model}, which is not here")
-    )
+    problem = find_offline_problem(graph, scope, engines, stored)
+    if not problem and remote_library_model and scope.get("offline"):
+        problem = f"the library is searched with {remote_library_model}, which is not on this machine"
     if problem:
         raise InvalidInput(FIELD, problem, "Change this, or let the run use what is not on this machine.")
+
+
+def find_offline_problem(
+    graph: Graph, scope: Mapping[str, Any], engines: Mapping[str, EngineConfig], stored: StoredProviders
+) -> str:
+    """Return what of a run that must be offline could send something elsewhere. Empty if nothing could."""
+    if not scope.get("offline"):
+        return ""
+    return _find_scope_problem(scope) or _find_graph_problem(graph) or _find_engine_problem(engines, stored)
 
 
 def find_remote_library_model(settings: Settings) -> str:

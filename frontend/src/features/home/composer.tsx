@@ -1,7 +1,7 @@
 import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
 import { graphsQuery, tenantQuery } from "@/shared/api/installation";
 import type { Run } from "@/shared/api/runs";
@@ -15,17 +15,9 @@ import { listCollections, listSingleNames, listSourceIds, useUpload } from "@/sh
 import { DepthField } from "./depth-field";
 import { listDifferences } from "./differences";
 import { DocumentsField } from "./documents-field";
-import {
-  buildRunRequest,
-  describeAttached,
-  type FieldErrors,
-  findField,
-  needsGraphs,
-  type QuestionDraft,
-  validateDraft,
-  validateEngine,
-} from "./request";
+import { buildRunRequest, describeAttached, type QuestionDraft } from "./request";
 import { completeSettings, DEFAULT_SETTINGS, type Settings } from "./settings";
+import { type FieldErrors, findField, needsGraphs, validateDraft, validateEngine } from "./validation";
 import { WhoAnswers } from "./who-answers";
 import "./composer.css";
 
@@ -116,7 +108,6 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
     if (event.key === "Enter" && (event.metaKey || event.ctrlKey)) submit();
   };
   const isOpen = showsOptions || preset !== null;
-  const differences = listDifferences(settings);
   const firstError = isBusyError ? t`Wait until the documents are processed.` : Object.values(errors)[0];
 
   return (
@@ -163,30 +154,16 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
       />
       {hasUploads(upload.state) && <UploadList state={upload.state} onClear={upload.clear} />}
       <DepthField turns={settings.turns} error={shownErrors.turns} onChange={(turns) => change({ turns })} />
-      <div className="composer-foot">
-        <button
-          type="button"
-          className="btn plain composer-options"
-          aria-expanded={isOpen}
-          aria-controls="question-options"
-          onClick={() => setShowsOptions(!isOpen)}
-        >
-          <Trans>Options</Trans>
-        </button>
+      <ComposerFoot
+        differences={listDifferences(settings)}
+        isOpen={isOpen}
+        isList={isList}
+        isPending={submission.isPending}
+        onOpen={setShowsOptions}
+        onList={setIsList}
+      >
         <WhoAnswers tenant={tenant} settings={settings} isInUse={isInUse} onChange={change} />
-        <span className="composer-differences" dir="auto">
-          {differences.join(" · ")}
-        </span>
-        <label className="composer-several">
-          <input type="checkbox" checked={isList} onChange={(event) => setIsList(event.target.checked)} />
-          <Trans>Several questions</Trans>
-        </label>
-        {!isList && (
-          <button type="submit" className="btn primary" disabled={submission.isPending}>
-            {submission.isPending ? t`Asking…` : t`Ask`}
-          </button>
-        )}
-      </div>
+      </ComposerFoot>
       {isOpen && (
         <div id="question-options" className="options-frame">
           <OptionsPanel
@@ -222,6 +199,48 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
       </p>
       <ProblemNote error={submission.error} />
     </form>
+  );
+}
+
+interface ComposerFootProps {
+  /** What differs from the defaults, in a few words each. */
+  differences: readonly string[];
+  isOpen: boolean;
+  isList: boolean;
+  isPending: boolean;
+  onOpen(isOpen: boolean): void;
+  onList(isList: boolean): void;
+  /** Who answers the question. */
+  children: ReactNode;
+}
+
+/** The way to the options, to several questions, and the button that asks a single one. */
+function ComposerFoot({ differences, isOpen, isList, isPending, onOpen, onList, children }: ComposerFootProps) {
+  return (
+    <div className="composer-foot">
+      <button
+        type="button"
+        className="btn plain composer-options"
+        aria-expanded={isOpen}
+        aria-controls="question-options"
+        onClick={() => onOpen(!isOpen)}
+      >
+        <Trans>Options</Trans>
+      </button>
+      {children}
+      <span className="composer-differences" dir="auto">
+        {differences.join(" · ")}
+      </span>
+      <label className="composer-several">
+        <input type="checkbox" checked={isList} onChange={(event) => onList(event.target.checked)} />
+        <Trans>Several questions</Trans>
+      </label>
+      {!isList && (
+        <button type="submit" className="btn primary" disabled={isPending}>
+          {isPending ? t`Asking…` : t`Ask`}
+        </button>
+      )}
+    </div>
   );
 }
 

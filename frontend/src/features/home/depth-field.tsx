@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useId } from "react";
 import { TURN_PRESETS } from "./presets";
-import { MAX_TURNS } from "./request";
+import { MAX_TURNS } from "./validation";
 
 interface DepthFieldProps {
   turns: number;
@@ -37,12 +37,10 @@ export function DepthField({ turns, error = "", onChange }: DepthFieldProps) {
           ))}
         </div>
         <label className="depth-number">
-          <span className="visually-hidden">
-            <Trans>Maximum number of turns</Trans>
-          </span>
           <input
             className="field num"
             type="number"
+            aria-label={t`Maximum number of turns`}
             min={1}
             max={MAX_TURNS}
             step={1}

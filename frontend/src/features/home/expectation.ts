@@ -19,7 +19,7 @@ export interface Expectation {
   seconds: Range;
   usd: Range;
   tokens: Range;
-  /** Half of the past runs used at most so many turns. */
+  /** Half of the past runs used at most this number of turns. */
   usualTurns: number;
 }
 

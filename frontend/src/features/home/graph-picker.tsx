@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type RunStatistics, runStatisticsQuery } from "@/shared/api/asking";
 import { type Graph, graphsQuery } from "@/shared/api/installation";
 import { joinList } from "@/shared/format/lists";
-import { formatCompact, formatCount, formatDuration, formatUsd } from "@/shared/format/numbers";
+import { formatCompact, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { Failure, Loaded } from "@/shared/ui/loaded";
 import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
@@ -17,7 +17,7 @@ export function GraphPicker({ settings, errors, onChange }: OptionsProps) {
     <Section title={t`Graph`}>
       <Loaded query={graphs} label={t`the graphs`}>
         {(listed) => (
-          <div className={styles.choices}>
+          <div className={styles.graphs}>
             {withSelected(listed, settings.graph).map((graph) => (
               <label key={graph.name} className={styles.choice}>
                 <input
@@ -86,7 +86,7 @@ function describePastRuns(statistics: readonly RunStatistics[] | undefined, grap
   const turns = past.turns.median;
   const facts = [
     plural(Math.round(turns), { one: "# turn", other: "# turns" }),
-    formatDuration(past.seconds_per_turn.median * turns),
+    formatMs(past.seconds_per_turn.median * turns * 1000),
     ...(past.cost_usd_per_turn.median > 0 ? [formatUsd(past.cost_usd_per_turn.median * turns)] : []),
     ...(past.tokens_per_turn.median > 0 ? [t`${formatCompact(past.tokens_per_turn.median * turns)} tokens`] : []),
   ];

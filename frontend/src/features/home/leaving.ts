@@ -16,7 +16,7 @@ export function describeLeaving(settings: Settings, defaults?: Defaults): string
   if (settings.offline) return t`Nothing leaves this machine. The server rejects a model that is elsewhere.`;
   const parts = [...listModelTargets(withDefault(settings, defaults)), ...listWebTargets(settings)];
   if (settings.mcp.length > 0) parts.push(t`arguments of tools to ${joinList([...settings.mcp])}`);
-  return parts.length > 0 ? t`Leaves this machine: ${joinList(parts)}.` : t`Nothing leaves this machine.`;
+  return parts.length > 0 ? t`Leaves this machine: ${parts.join(" · ")}.` : t`Nothing leaves this machine.`;
 }
 
 /** Return the settings with the model that answers by default, if they name none. */

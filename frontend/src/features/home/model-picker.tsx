@@ -81,7 +81,7 @@ function ModelList({ choices, selected, search, onSearch, onSelect }: ModelListP
           />
         )}
       </Field>
-      <div className={styles.choices} role="radiogroup" aria-label={t`Model`}>
+      <div className={styles.models} role="radiogroup" aria-label={t`Model`}>
         {shown.map((choice) => (
           <label key={choice.id} className={styles.choice}>
             <input type="radio" name={name} checked={choice.id === selected.id} onChange={() => onSelect(choice)} />

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./options.module.css";
-import type { FieldErrors } from "./request";
 import type { Settings } from "./settings";
+import type { FieldErrors } from "./validation";
 
 export interface OptionsProps {
   settings: Settings;

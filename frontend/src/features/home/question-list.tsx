@@ -15,8 +15,9 @@ import { useDraft } from "@/shared/ui/drafts";
 import { Failure } from "@/shared/ui/loaded";
 import { describeAmount, expect } from "./expectation";
 import styles from "./options.module.css";
-import { buildRunRequest, needsGraphs, type QuestionDraft, validateEngine } from "./request";
+import { buildRunRequest, type QuestionDraft } from "./request";
 import { MAX_QUESTIONS, splitQuestions, validateLine } from "./several";
+import { needsGraphs, validateEngine } from "./validation";
 
 interface QuestionListProps {
   /** The form. Its question is the text with one question per line. */
@@ -103,7 +104,7 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
       )}
       <div className={styles.actions}>
         <Button kind="primary" disabled={!canAsk || isSending} onClick={start}>
-          {isSending ? t`Asking…` : plural(questions.length, { one: "Ask # question…", other: "Ask # questions…" })}
+          {describeButton(isSending, questions.length)}
         </Button>
         {results.length > 0 && !isSending && (
           <Button
@@ -164,6 +165,11 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
       )}
     </section>
   );
+}
+
+function describeButton(isSending: boolean, count: number): string {
+  if (isSending) return t`Asking…`;
+  return count === 0 ? t`Ask` : plural(count, { one: "Ask # question…", other: "Ask # questions…" });
 }
 
 /** Describe what all runs take together. `null` means that nothing is known. */

@@ -1,14 +1,8 @@
 import { expect, test } from "vitest";
 import { type Graph, listEngineOptions } from "@/shared/api/installation";
-import {
-  buildRunRequest,
-  describeAttached,
-  findField,
-  type QuestionDraft,
-  validateDraft,
-  validateEngine,
-} from "./request";
+import { buildRunRequest, describeAttached, type QuestionDraft } from "./request";
 import { DEFAULT_SETTINGS } from "./settings";
+import { findField, validateDraft, validateEngine } from "./validation";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
 

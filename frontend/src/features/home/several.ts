@@ -1,6 +1,6 @@
 /** Several questions at once: one per line, each a run with the same settings. Pure. */
 
-import { MAX_QUESTION_CHARS, validateQuestion } from "./request";
+import { MAX_QUESTION_CHARS, validateQuestion } from "./validation";
 
 /** Maximum number of questions at once. */
 export const MAX_QUESTIONS = 50;
