@@ -35,6 +35,7 @@ export const server = setupServer(
     ]),
   ),
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/tags"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),
   http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>

@@ -63,7 +63,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
           dir="auto"
           id="run-search"
           type="search"
-          aria-label={t`Search runs and documents`}
+          aria-label={t`Search runs`}
           placeholder={t`Search questions, titles, reports and documents`}
           maxLength={200}
           value={search}
