@@ -73,7 +73,7 @@ test("a folder and single files are added, found and erased", async () => {
   await library.moveSources([single.files[0]?.source?.id ?? ""], "drafts");
   expect((await library.renameCollection("drafts", "notes")).name).toBe("notes");
   expect((await client.fetchQuery(library.sourceQuery(single.files[0]?.source?.id ?? ""))).collection).toBe("notes");
-  expect((await library.deleteCollection("notes", "keep")).kept).toBe(1);
+  expect((await library.deleteCollection("notes", "keep")).kept_count).toBe(1);
   const erased = await library.eraseSource(single.files[0]?.source?.id ?? "");
   expect(erased.sources).toBe(1);
 });

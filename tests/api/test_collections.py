@@ -103,7 +103,7 @@ async def test_documents_of_a_deleted_collection_become_single_files_under_names
     assert await counts(api) == {"": 1, "papers": 2}
     await api.http.delete(f"/api/v1/library/sources/{single}")
     status, done = await delete(api, "papers", "keep")
-    assert (status, done["kept"], done["remaining"]) == (200, 2, 0)
+    assert (status, done["kept_count"], done["remaining"]) == (200, 2, 0)
     assert await counts(api) == {"": 2}
     assert (await api.http.get(f"/api/v1/library/sources/{nested}")).json()["name"] == "deep/a.md"
 

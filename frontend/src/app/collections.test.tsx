@@ -39,7 +39,7 @@ test("a collection is deleted with its documents kept or erased, part by part", 
     http.delete(at("/library/collections"), ({ request }) => {
       asked.push(new URL(request.url).searchParams.get("documents"));
       const remaining = asked.length === 1 ? 21 : 0;
-      return HttpResponse.json({ kept: 0, erased: { ...erased, sources: 20 }, remaining });
+      return HttpResponse.json({ kept_count: 0, erased: { ...erased, sources: 20 }, remaining });
     }),
   );
   const { user } = renderPage("/library");
