@@ -113,6 +113,10 @@ test("a folder and single files are added, found and erased", async () => {
     await client.fetchQuery(library.passagesQuery(collection, "river salt"));
   }
   await client.fetchQuery(library.passageQuery({ text_id: known.text_id, start: 0, end: 10 }));
+  await library.moveSources([single.files[0]?.source?.id ?? ""], "drafts");
+  expect((await library.renameCollection("drafts", "notes")).name).toBe("notes");
+  expect((await client.fetchQuery(library.sourceQuery(single.files[0]?.source?.id ?? ""))).collection).toBe("notes");
+  expect((await library.deleteCollection("notes", "keep")).kept_count).toBe(1);
   const erased = await library.eraseSource(single.files[0]?.source?.id ?? "");
   expect(erased.sources).toBe(1);
 });
@@ -267,6 +271,27 @@ test("notifications are read, and a webhook is added, tried and removed", async 
   expect((await notifications.tryWebhook(webhook.id)).problem).toBeTruthy();
   await client.fetchQuery(notifications.webhookAttemptsQuery(webhook.id));
   await notifications.deleteWebhook(webhook.id);
+});
+
+test("runs are filtered, organized, found and deleted", async () => {
+  const filters: runs.RunListFilter[] = [
+    {},
+    { state: "waiting" },
+    { state: "active" },
+    { state: "failed", from: "2026-01-01", until: "2099-12-31" },
+    { state: "ended", q: "salt", graph: "quiet", archived: true },
+    { tag: "sea", pinned: true },
+    { cites: known.source },
+  ];
+  for (const filter of filters) {
+    await client.fetchInfiniteQuery(runs.runListQuery(filter));
+    await client.fetchQuery(runs.latestRunsQuery(filter, 30));
+  }
+  await client.fetchQuery(runs.foundRunsQuery("salt", 6));
+  const change = { title: "Salt", tags: ["sea"], pinned: true, archived: false };
+  expect((await runs.changeRun(known.ended, change)).tags).toEqual(["sea"]);
+  expect((await client.fetchQuery(runs.tagsQuery)).items).toEqual(["sea"]);
+  expect((await runs.deleteRun(known.active, true)).run_ids).toEqual([known.active]);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

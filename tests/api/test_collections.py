@@ -26,7 +26,7 @@ async def rename(api: Api, name: str, new_name: str) -> tuple[int, dict[str, obj
     return sent.status_code, sent.json()
 
 
-async def found(api: Api, collection: str) -> int:
+async def count_hits(api: Api, collection: str) -> int:
     params = {"q": "salt", "collection": collection}
     return len((await api.http.get("/api/v1/library/search", params=params)).json()["items"])
 
@@ -44,8 +44,8 @@ async def test_a_renamed_collection_is_found_by_its_new_name_and_follow_ups_read
     status, renamed = await rename(api, "papers", " Sea papers ")
     assert (status, renamed["name"], renamed["count"]) == (200, "Sea papers", 2)
     assert await counts(api) == {"Sea papers": 2}
-    assert await found(api, "Sea papers") > 0
-    assert await found(api, "papers") == 0
+    assert await count_hits(api, "Sea papers") > 0
+    assert await count_hits(api, "papers") == 0
     detail = (await api.http.get(f"/api/v1/runs/{run}")).json()
     assert detail["scope"]["collections"] == ["notes", "Sea papers"]
     follow_up = await api.submit("And the lakes?", thread_id=detail["thread_id"])
@@ -95,7 +95,7 @@ async def test_a_collection_that_does_not_exist_is_neither_renamed_nor_deleted(a
 
 
 async def test_documents_of_a_deleted_collection_become_single_files_under_names_of_their_own(api: Api) -> None:
-    kept, _ = await upload(api, "papers", "deep/a.md", "b.md")
+    nested, _ = await upload(api, "papers", "deep/a.md", "b.md")
     (single,) = await upload(api, "", "b.md")
     status, problem = await delete(api, "papers", "keep")
     assert status == 409
@@ -103,9 +103,9 @@ async def test_documents_of_a_deleted_collection_become_single_files_under_names
     assert await counts(api) == {"": 1, "papers": 2}
     await api.http.delete(f"/api/v1/library/sources/{single}")
     status, done = await delete(api, "papers", "keep")
-    assert (status, done["kept"], done["remaining"]) == (200, 2, 0)
+    assert (status, done["kept_count"], done["remaining"]) == (200, 2, 0)
     assert await counts(api) == {"": 2}
-    assert (await api.http.get(f"/api/v1/library/sources/{kept}")).json()["name"] == "deep/a.md"
+    assert (await api.http.get(f"/api/v1/library/sources/{nested}")).json()["name"] == "deep/a.md"
 
 
 async def test_a_collection_is_erased_in_parts_that_say_how_much_remains(

@@ -609,7 +609,7 @@ EXAMPLES: dict[str, Example] = {
     "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
     "CollectionOut": COLLECTION_EXAMPLE,
     "CollectionRenameIn": {"name": "undici", "new_name": "undici 7"},
-    "CollectionDeletionOut": {"kept": 50, "erased": ERASURE_EXAMPLE, "remaining": 0},
+    "CollectionDeletionOut": {"kept_count": 50, "erased": ERASURE_EXAMPLE, "remaining": 0},
     "SourceMoveIn": {"source_ids": [SOURCE_ID], "collection": "undici"},
     "SourceMoveOut": {"moved": 1},
     "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},

@@ -105,8 +105,8 @@ def delete(name: str, *, keep_documents: Flag = False, erase_documents: Flag = F
     if not yes and not _confirm(name, is_erasure=erase_documents):
         print("Nothing was deleted.", file=sys.stderr)
         return 1
-    kept, erased = run_with_database(lambda database: _delete(database, name, is_erasure=erase_documents))
-    print(f"Deleted {strip_control(name)}: {kept} documents are single files now, {erased} were erased.")
+    kept_count, erased_count = run_with_database(lambda database: _delete(database, name, is_erasure=erase_documents))
+    print(f"Deleted {strip_control(name)}: {kept_count} documents are single files now, {erased_count} were erased.")
     return 0
 
 

@@ -121,8 +121,8 @@ async def _release_sources(database: Database, tenant_id: UUID, name: str) -> Co
         source_ids = await _lock_collection(connection, tenant_id, name)
         await _check_unused(connection, tenant_id, [name])
         await _check_no_task(connection, tenant_id, name)
-        kept = await rows.move_sources(connection, tenant_id, source_ids, "")
-    return CollectionDeletion(kept, ErasureResult(0, 0, 0, 0), 0)
+        kept_count = await rows.move_sources(connection, tenant_id, source_ids, "")
+    return CollectionDeletion(kept_count, ErasureResult(0, 0, 0, 0), 0)
 
 
 async def _erase_sources(database: Database, tenant_id: UUID, sources: Sequence[tuple[UUID, str]]) -> ErasureResult:

@@ -62,6 +62,7 @@ export const server = setupServer(
   http.get(at("/run-statistics"), () => HttpResponse.json({ items: [] })),
   http.get(at("/question-presets"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
+  http.get(at("/tags"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id"), () => HttpResponse.json(aRun())),
   http.get(at("/runs/:id/steps"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/runs/:id/steps/:seq"), ({ params }) =>

@@ -47,7 +47,7 @@ class SourceMoveOut(ApiModel):
 class CollectionDeletionOut(ApiModel):
     """What a deletion has done so far."""
 
-    kept: int = Field(description="Number of documents that are single files now.")
+    kept_count: int = Field(description="Number of documents that are single files now.")
     erased: ErasureOut
     remaining: int = Field(
         description="Number of documents that are still to be erased. Send the request again until it is 0."
@@ -70,4 +70,4 @@ def serialize_collection_deletion(deletion: CollectionDeletion) -> CollectionDel
     counts = ErasureOut(
         sources=erased.sources, snapshots=erased.snapshots, passages=erased.passages, steps=erased.steps
     )
-    return CollectionDeletionOut(kept=deletion.kept_count, erased=counts, remaining=deletion.remaining_count)
+    return CollectionDeletionOut(kept_count=deletion.kept_count, erased=counts, remaining=deletion.remaining_count)

@@ -123,14 +123,12 @@ function Reports({ first, second }: Pair) {
   return (
     <>
       <div className={styles.heads}>
+        <Link to="/runs/compare" search={{ a: second.id, b: first.id }} className={buttonClass("standard", true)}>
+          <Trans>Swap the sides</Trans>
+        </Link>
         <RunHead run={first} />
         <RunHead run={second} />
       </div>
-      <p>
-        <Link to="/runs/compare" search={{ a: second.id, b: first.id }} className={buttonClass("plain", true)}>
-          <Trans>Swap the sides</Trans>
-        </Link>
-      </p>
       <Loaded query={both} label={t`the reports`}>
         {(reports) => <Comparison first={first} second={second} reports={reports} />}
       </Loaded>
@@ -202,8 +200,10 @@ function FactTable({ group }: { group: FactGroup }) {
                 </span>
               )}
             </th>
-            <td dir="auto">{first}</td>
-            <td dir="auto">{second}</td>
+            <td dir="auto" colSpan={first === second ? 2 : 1}>
+              {first}
+            </td>
+            {first !== second && <td dir="auto">{second}</td>}
           </tr>
         ))}
       </tbody>

@@ -21,6 +21,9 @@ export interface FactGroup {
   facts: Fact[];
 }
 
+/** Number of characters of a hash that are shown. */
+const VERSION_CHARS = 12;
+
 const NONE = "–";
 
 type Describe = (run: RunDetail, report: Report | null) => string;
@@ -43,7 +46,7 @@ export function compareFacts(
       facts: [
         fact(t`Question`, (run) => run.question),
         fact(t`Graph`, (run) => run.graph),
-        fact(t`Version of the graph`, (run) => run.graph_version),
+        fact(t`Version of the graph`, (run) => run.graph_version.slice(0, VERSION_CHARS)),
         fact(t`Engines`, describeEngines),
         fact(t`Scope`, describeScope),
         fact(t`Budget`, describeBudget),

@@ -100,7 +100,7 @@ export function DeleteCollectionDialog({ collection, onClose, onDeleted }: Delet
       for (;;) {
         const part = await deleteCollection(collection.name, fate);
         erasedCount += part.erased.sources;
-        if (part.remaining === 0) return { kept: part.kept, erased: erasedCount };
+        if (part.remaining === 0) return { kept: part.kept_count, erased: erasedCount };
         setRemaining(part.remaining);
       }
     },

@@ -55,7 +55,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
   ];
   const tagNames = tags.data ? tags.data.items : [];
   const graphNames = graphs.data ? graphs.data.map(({ name }) => name) : [];
-  const isFiltered = Object.values(filter).some(Boolean);
+  const isNarrowed = Boolean(filter.tag || filter.graph || filter.cites || filter.from || filter.until);
   return (
     <search className={styles.filters}>
       <div className={styles.searchLine}>
@@ -63,7 +63,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
           dir="auto"
           id="run-search"
           type="search"
-          aria-label={t`Search runs and documents`}
+          aria-label={t`Search runs`}
           placeholder={t`Search questions, titles, reports and documents`}
           maxLength={200}
           value={search}
@@ -111,7 +111,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
       )}
       <Failure query={tags} />
       {isOpen && <Failure query={graphs} />}
-      {isFiltered && (
+      {isNarrowed && (
         <div className={styles.applied}>
           {filter.tag && <Applied text={t`Tag: ${filter.tag}`} onRemove={() => onFilter({ tag: undefined })} />}
           {filter.graph && <Applied text={t`Graph: ${filter.graph}`} onRemove={() => onFilter({ graph: undefined })} />}

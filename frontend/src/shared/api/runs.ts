@@ -94,7 +94,7 @@ export function latestRunsQuery(filter: RunListFilter, limit: number) {
   });
 }
 
-/** The best runs for the words of a palette: pinned ones first, then the latest. Without words, these alone. */
+/** The runs for the words of a palette, or the latest without words: some pinned ones first, then the others. */
 export function foundRunsQuery(search: string, limit: number) {
   return queryOptions({
     queryKey: ["runs-found", search, limit],
@@ -104,7 +104,8 @@ export function foundRunsQuery(search: string, limit: number) {
         fetchRuns({ ...filter, pinned: true }, null, limit, signal),
         fetchRuns(filter, null, limit, signal),
       ]);
-      const all = new Map([...pinned.items, ...latest.items].map((run) => [run.id, run]));
+      const first = pinned.items.slice(0, Math.ceil(limit / 2));
+      const all = new Map([...first, ...latest.items].map((run) => [run.id, run]));
       return [...all.values()].slice(0, limit);
     },
   });

@@ -2971,17 +2971,17 @@ export interface components {
          *         "sources": 1,
          *         "steps": 3
          *       },
-         *       "kept": 50,
+         *       "kept_count": 50,
          *       "remaining": 0
          *     }
          */
         CollectionDeletionOut: {
             erased: components["schemas"]["ErasureOut"];
             /**
-             * Kept
+             * Kept Count
              * @description Number of documents that are single files now.
              */
-            kept: number;
+            kept_count: number;
             /**
              * Remaining
              * @description Number of documents that are still to be erased. Send the request again until it is 0.
