@@ -14,6 +14,9 @@ export type StepMatch = Schemas["StepMatchOut"];
 
 const POLL_MS = 4_000;
 
+/** The sources of a long run take the server about a second to collect. */
+const SOURCES_POLL_MS = 15_000;
+
 /** Maximum number of matches that are listed. */
 export const MAX_MATCHES = 5_000;
 
@@ -109,5 +112,6 @@ export function runSourcesQuery(runId: string, active: boolean, reportCount: num
       unwrap(api.GET("/api/v1/runs/{run_id}/sources", { params: { path: { run_id: runId } }, signal })),
     placeholderData: keepPreviousData,
     ...whileActive(active),
+    ...(active && { refetchInterval: SOURCES_POLL_MS, staleTime: SOURCES_POLL_MS }),
   });
 }
