@@ -18,7 +18,8 @@ LATEST_RESULTS = """
 LIST_PASSAGES = f"""
     with {LATEST_RESULTS},
     returned as (
-      select seq, label, case when payload->'content' ? 'text_id' then jsonb_build_array((payload->'content') - 'text'::text)
+      select seq, label, case when payload->'content' ? 'text_id'
+                                then jsonb_build_array((payload->'content') - 'text'::text)
                               when jsonb_typeof(payload->'content'->'passages') = 'array'
                                 then payload->'content'->'passages'
                               when jsonb_typeof(payload->'content'->'results') = 'array'
