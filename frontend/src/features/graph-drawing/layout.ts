@@ -48,7 +48,13 @@ export function heightOf(node: string): number {
 }
 
 export function layOutGraph(nodes: readonly string[], given: readonly GraphEdge[]): GraphLayout {
-  const edges = given.filter(({ source, target }) => nodes.includes(source) && nodes.includes(target));
+  const edges = given.filter(
+    ({ source, target }, nth) =>
+      nodes.includes(source) &&
+      nodes.includes(target) &&
+      // Two conditions that lead to the same node are one line.
+      given.findIndex((other) => other.source === source && other.target === target) === nth,
+  );
   const back = findBackEdges(nodes, edges);
   const ranks = rankNodes(nodes, edges, back);
   const { rows, chains } = addLanes(nodes, edges, back, ranks);
