@@ -115,8 +115,8 @@ async def test_a_graph_without_a_plan_and_an_ended_run_take_no_change(api: Api) 
     body = {"items": [{"text": "Is it bitter?"}], "version": 0}
     run, _ = await begin(api, "quiet")
     assert (await api.http.get(at(run, "plan"))).json()["supports_changes"] is False
-    refused = await api.http.put(at(run, "plan"), json=body)
-    assert (refused.status_code, refused.json()["remedy"]) == (
+    rejected = await api.http.put(at(run, "plan"), json=body)
+    assert (rejected.status_code, rejected.json()["remedy"]) == (
         409,
         "Send the run a message that says what to do instead.",
     )
@@ -263,8 +263,8 @@ def passage(source: UUID, start: int, end: int, title: str = "Salt") -> dict[str
 async def test_sources_say_what_came_of_each_and_why(api: Api) -> None:
     run, fence = await begin(api, "quiet")
     cited = await api.hands.document()
-    read, found, rejected = uuid4(), uuid4(), uuid4()
-    passages = [passage(s, 0, 9) for s in (cited, read, found, rejected)]
+    read, listed, discarded = uuid4(), uuid4(), uuid4()
+    passages = [passage(s, 0, 9) for s in (cited, read, listed, discarded)]
     searched = await result(api, fence, "search_library", {"query": "salt"}, {"passages": passages}, label="search")
     window = passage(read, 9, 20, "Read")
     opened = await result(api, fence, "read_source", {"source": str(read)}, window, label="read")
@@ -283,8 +283,8 @@ async def test_sources_say_what_came_of_each_and_why(api: Api) -> None:
     assert [(s["key"], s["state"], s["reason"]) for s in body["items"]] == [
         (str(cited), "cited", ""),
         (str(read), "read", ""),
-        (str(found), "found", ""),
-        (str(rejected), "rejected", "Another sea."),
+        (str(listed), "found", ""),
+        (str(discarded), "rejected", "Another sea."),
         ("https://sea.example/a", "found", ""),
         ("https://sea.example/b", "blocked", "fetch_page is not allowed: too many calls."),
         ("https://gone.example", "failed", "The page answered 404."),

@@ -24,7 +24,7 @@ class SourceState(StrEnum):
     FOUND = "found"
     """A search returned passages or a link of it, and the run did not read on in it."""
     REJECTED = "rejected"
-    """A judge set aside every passage of it."""
+    """A judge discarded every passage of it."""
     BLOCKED = "blocked"
     """The tool policy denied the call that would have read it."""
     FAILED = "failed"
@@ -92,7 +92,7 @@ def list_sources(
 ) -> list[RunSource]:
     """Return the sources in the order in which the run first met them.
 
-    `discarded` has the passages that a judge set aside, with its reasons.
+    `discarded` has the passages that a judge discarded, with its reasons.
     """
     drafts: dict[str, _Draft] = {}
     for passage in passages:
@@ -145,13 +145,13 @@ def _add_failure(sources: dict[str, RunSource], failure: FailedRead) -> None:
 
 
 def find_discarded(judgments: Iterable[Step], spans_by_id: Mapping[str, SourceSpan]) -> dict[SourceSpan, str]:
-    """Return the passages that a judge set aside, with its reasons. `spans_by_id` has the evidence by its ids."""
+    """Return the passages that a judge discarded, with its reasons. `spans_by_id` has the evidence by its ids."""
     discarded: dict[SourceSpan, str] = {}
     for step in judgments:
         output: object = step.payload.get("output")
-        judged = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
-        ids = judged.get("discard")
+        judgment = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
+        ids = judgment.get("discard")
         for id in cast("list[object]", ids) if isinstance(ids, list) else []:
             if (span := spans_by_id.get(str(id))) is not None:
-                discarded[span] = str(judged.get("why", ""))
+                discarded[span] = str(judgment.get("why", ""))
     return discarded

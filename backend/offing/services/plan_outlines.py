@@ -82,8 +82,8 @@ async def get_plan(database: Database, tenant_id: UUID, run_id: UUID, graphs: Ma
     """Return the plan of a run. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
         run = await runs.get_run(connection, run_id)
-        found = await plan_outlines.load_plan_steps(connection, run_id)
-    return _build_plan(run, found, graphs)
+        plan_steps = await plan_outlines.load_plan_steps(connection, run_id)
+    return _build_plan(run, plan_steps, graphs)
 
 
 async def change_plan(
@@ -103,8 +103,8 @@ async def change_plan(
     checked = _check_items(items)
     async with database.transaction(tenant_id) as connection:
         run = await lock_active_run(connection, run_id)
-        found = await plan_outlines.load_plan_steps(connection, run_id)
-        _check_change(run, found, version, graphs)
+        plan_steps = await plan_outlines.load_plan_steps(connection, run_id)
+        _check_change(run, plan_steps, version, graphs)
         written = await steps.append_external(connection, run_id, [draft_plan_change(checked)])
         after = await plan_outlines.load_plan_steps(connection, run_id)
     await notifier.publish_steps(tenant_id, run_id, written)
@@ -127,11 +127,11 @@ def _check_items(items: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
     return checked
 
 
-def _check_change(run: RunRow, found: PlanSteps, version: int, graphs: Mapping[str, Graph]) -> None:
+def _check_change(run: RunRow, plan_steps: PlanSteps, version: int, graphs: Mapping[str, Graph]) -> None:
     if not _supports_changes(run, graphs):
         problem = f"The graph {run.graph} has no plan that can be changed."
         raise Conflict(problem, "Send the run a message that says what to do instead.")
-    current = _get_version(found)
+    current = _get_version(plan_steps)
     if version != current:
         problem = f"The plan has changed: its version is {current}, and the change names {version}."
         raise Conflict(problem, "Read the plan again, and change that one.")
@@ -142,36 +142,36 @@ def _supports_changes(run: RunRow, graphs: Mapping[str, Graph]) -> bool:
     return graph is not None and graph.has_editable_plan and run.kind != "rollout"
 
 
-def _get_version(found: PlanSteps) -> int:
-    latest = found.change or found.analysis
+def _get_version(plan_steps: PlanSteps) -> int:
+    latest = plan_steps.change or plan_steps.analysis
     return latest.seq if latest else 0
 
 
-def _build_plan(run: RunRow, found: PlanSteps, graphs: Mapping[str, Graph]) -> RunPlan:
+def _build_plan(run: RunRow, plan_steps: PlanSteps, graphs: Mapping[str, Graph]) -> RunPlan:
     items: tuple[PlanItem, ...] = ()
-    if found.change:
-        items = parse_plan_items(found.change.payload[PLAN_FIELD])
-    elif found.analysis:
-        items = items_from_analysis(found.analysis.payload)
-    coverage = _read_coverage(found.verification)
+    if plan_steps.change:
+        items = parse_plan_items(plan_steps.change.payload[PLAN_FIELD])
+    elif plan_steps.analysis:
+        items = items_from_analysis(plan_steps.analysis.payload)
+    coverage = _read_coverage(plan_steps.verification)
     return RunPlan(
         supports_changes=_supports_changes(run, graphs),
-        version=_get_version(found),
+        version=_get_version(plan_steps),
         items=tuple(OutlineItem(item.text, item.must_answer, *_judge_item(item, coverage)) for item in items),
-        change=_build_change(run, found),
+        change=_build_change(run, plan_steps),
     )
 
 
-def _build_change(run: RunRow, found: PlanSteps) -> OutlineChange | None:
-    if found.change is None:
+def _build_change(run: RunRow, plan_steps: PlanSteps) -> OutlineChange | None:
+    if plan_steps.change is None:
         return None
-    if found.used_seq:
+    if plan_steps.used_seq:
         state = ChangeState.USED
-    elif found.consumed_seq:
+    elif plan_steps.consumed_seq:
         state = ChangeState.DELIVERED
     else:
         state = ChangeState.TOO_LATE if run.is_terminal else ChangeState.QUEUED
-    return OutlineChange(found.change.seq, state, found.consumed_seq, found.used_seq)
+    return OutlineChange(plan_steps.change.seq, state, plan_steps.consumed_seq, plan_steps.used_seq)
 
 
 def _read_coverage(verification: Step | None) -> dict[str, Mapping[str, Any]]:
@@ -179,16 +179,16 @@ def _read_coverage(verification: Step | None) -> dict[str, Mapping[str, Any]]:
     output: object = verification.payload.get("output") if verification else None
     coverage: object = cast("Mapping[str, Any]", output).get("coverage") if isinstance(output, Mapping) else None
     entries = cast("list[object]", coverage) if isinstance(coverage, list) else []
-    judged = [cast("Mapping[str, Any]", one) for one in entries if isinstance(one, Mapping)]
-    return {str(one.get("sub_question")): one for one in judged}
+    judgment = [cast("Mapping[str, Any]", one) for one in entries if isinstance(one, Mapping)]
+    return {str(one.get("sub_question")): one for one in judgment}
 
 
 def _judge_item(item: PlanItem, coverage: Mapping[str, Mapping[str, Any]]) -> tuple[ItemState, str]:
-    judged = coverage.get(item.text)
-    if judged is None:
+    judgment = coverage.get(item.text)
+    if judgment is None:
         return ItemState.OPEN, ""
-    if judged.get("covered") is True:
+    if judgment.get("covered") is True:
         return ItemState.COVERED, ""
-    words = str(judged.get("state") or "")
+    words = str(judgment.get("state") or "")
     state = ItemState(words) if words in (ItemState.PARTLY, ItemState.NOT_IN_DOCUMENTS) else ItemState.OPEN
-    return state, str(judged.get("missing") or "")
+    return state, str(judgment.get("missing") or "")

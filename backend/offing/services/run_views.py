@@ -120,9 +120,9 @@ async def search_steps(
     """
     async with database.transaction(tenant_id) as connection:
         await run_summaries.get_run_status(connection, run_id)
-        found = await step_search.list_matches(connection, run_id, text, node, after, limit + 1)
-        page = found[:limit]
-        is_last = len(found) <= limit
+        matches = await step_search.list_matches(connection, run_id, text, node, after, limit + 1)
+        page = matches[:limit]
+        is_last = len(matches) <= limit
         total = None
         if after == 0:
             total = len(page) if is_last else await step_search.count_matches(connection, run_id, text, node)

@@ -30,9 +30,21 @@ test("sources of a report that could not be loaded are not shown as none", async
   server.use(http.get(at("/runs/:id"), () => HttpResponse.json(ENDED)));
   refuses("/runs/:id/report");
   renderPage(`${ADDRESS}?tab=sources`);
-  const cited = within(await screen.findByRole("region", { name: "Cited" }));
-  expect((await cited.findAllByText("No answer for /runs/:id/report"))[0]).toBeVisible();
-  expect(cited.queryByText(/Nothing is cited/)).toBeNull();
+  const panel = within(await screen.findByRole("tabpanel"));
+  expect((await panel.findAllByText("No answer for /runs/:id/report"))[0]).toBeVisible();
+});
+
+test.each([
+  ["sources", "/runs/:id/sources", "No sources yet"],
+  ["cost", "/runs/:id/usage", "No role was called yet"],
+  ["graph", "/runs/:id/nodes", "No node has recorded a call yet."],
+])("the view %s that could not be loaded does not look empty", async (tab, route, empty) => {
+  server.use(http.get(at("/runs/:id"), () => HttpResponse.json(ENDED)));
+  refuses(route);
+  renderPage(`${ADDRESS}?tab=${tab}`);
+  const panel = within(await screen.findByRole("tabpanel"));
+  expect((await panel.findAllByText(`No answer for ${route}`))[0]).toBeVisible();
+  expect(panel.queryByText(empty)).toBeNull();
 });
 
 test("steps that could not be loaded show the error above their rows, and are retried", async () => {

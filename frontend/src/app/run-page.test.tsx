@@ -313,7 +313,8 @@ test("an open step can be forked, and the web UI opens the fork", async () => {
   );
   const { user, router } = renderPage(`${ADDRESS}?tab=timeline`);
   await user.click(await screen.findByText("Step number 2"));
-  await user.click(await screen.findByRole("button", { name: "Fork from here" }));
+  await user.click(await screen.findByRole("button", { name: "Fork from here…" }));
+  await user.click(await screen.findByRole("button", { name: "Create the fork" }));
   await waitFor(() => expect(router.state.location.pathname).toBe(`/runs/${fork}`));
   expect(sent).toMatchObject({ at_seq: 2 });
 });

@@ -301,7 +301,7 @@ function aRunSource(part: Partial<RunSource>): RunSource {
   };
 }
 
-test("sources are filtered by what came of them, with reasons, and their stored text is read", async () => {
+test("sources are filtered by their state, with reasons, and their stored text is read", async () => {
   serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   const items = [
     aRunSource({

@@ -35,8 +35,8 @@ def apply_outline(analysis: Analysis, outline: Sequence[OutlinePart]) -> Analysi
 
 def drop_removed(coverage: Sequence[Coverage], outline: Sequence[OutlinePart]) -> tuple[Coverage, ...]:
     """Return the judgments of parts that are still in the plan."""
-    kept = {part.text for part in outline}
-    return tuple(one for one in coverage if not outline or one.sub_question in kept)
+    texts = {part.text for part in outline}
+    return tuple(one for one in coverage if not outline or one.sub_question in texts)
 
 
 def list_open_musts(task: TaskContext, coverage: Sequence[Coverage], memory: Sequence[MemoryRecord]) -> tuple[str, ...]:

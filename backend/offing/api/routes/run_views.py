@@ -66,8 +66,8 @@ async def search_steps(
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
 ) -> StepMatchPage:
     """Search in the steps of a run. Prompts are not searched. `next` is the `after` of the next page."""
-    found = await run_views.search_steps(deps.database, caller.tenant_id, run_id, q.strip(), node, after, limit)
-    return serialize_matches(found)
+    page = await run_views.search_steps(deps.database, caller.tenant_id, run_id, q.strip(), node, after, limit)
+    return serialize_matches(page)
 
 
 @router.get("/{run_id}/nodes", responses=RUN_NOT_FOUND)

@@ -134,7 +134,7 @@ class RunSourceOut(ApiModel):
     name: str = Field(description="Path of the document, or address of the page. Empty: unknown.")
     state: SourceState = Field(
         description="cited: by the latest report. read: the run read on in it. found: a search returned it. rejected: "
-        "a judge set aside all its passages. blocked: the tool policy denied the call. failed: it could not be read."
+        "a judge discarded all its passages. blocked: the tool policy denied the call. failed: it could not be read."
     )
     reason: str = Field(description="Why it was rejected, blocked or not read. Empty for other states.")
     step_seqs: list[int] = Field(description="Steps that met it, oldest first, at most 50.")
@@ -210,9 +210,11 @@ def serialize_usage(usage: UsageBreakdown) -> UsageBreakdownOut:
     )
 
 
-def serialize_sources(found: SourceList) -> RunSourceList:
+def serialize_sources(listed: SourceList) -> RunSourceList:
     return RunSourceList(
-        items=[_serialize_source(source) for source in found.sources], total=found.total, is_complete=found.is_complete
+        items=[_serialize_source(source) for source in listed.sources],
+        total=listed.total,
+        is_complete=listed.is_complete,
     )
 
 

@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useLayoutEffect, useMemo, useRef } from "react";
 import type { Graph } from "@/shared/api/installation";
 import { type NodeUsage, nodesQuery } from "@/shared/api/run-views";
 import type { RunDetail } from "@/shared/api/runs";
@@ -12,7 +12,7 @@ import { Loaded } from "@/shared/ui/loaded";
 import { type Column, Table } from "@/shared/ui/table";
 import { findCurrentNode } from "./current-node";
 import styles from "./graph-view.module.css";
-import { edgePath, layOutGraph, NODE_HEIGHT, NODE_WIDTH } from "./layout";
+import { END, edgePath, heightOf, layOutGraph, NODE_WIDTH, START } from "./layout";
 
 interface GraphViewProps {
   run: RunDetail;
@@ -70,15 +70,19 @@ interface NodesProps {
   onNode(name: string): void;
 }
 
-const START = "__start__";
-const END = "__end__";
-
 function Drawing({ graph, usage, current, selected, onNode }: NodesProps & { graph: Graph }) {
   const layout = useMemo(() => layOutGraph(graph.nodes, graph.edges), [graph]);
   const byName = new Map(usage.map((one) => [one.node, one]));
+  const scroller = useRef<HTMLElement>(null);
+  // A drawing that is wider than the screen opens in the middle of its nodes.
+  useLayoutEffect(() => {
+    const xs = [...layout.nodes.values()].map(({ x }) => x);
+    if (!scroller.current || xs.length === 0) return;
+    scroller.current.scrollLeft = (Math.min(...xs) + Math.max(...xs) - scroller.current.clientWidth) / 2;
+  }, [layout]);
   return (
     <>
-      <section className={styles.scroller} aria-label={t`Drawing of the graph`}>
+      <section ref={scroller} className={styles.scroller} aria-label={t`Drawing of the graph`}>
         <div className={styles.drawing} style={{ width: layout.width, height: layout.height }}>
           <svg width={layout.width} height={layout.height} aria-hidden="true">
             <defs>
@@ -107,9 +111,9 @@ function Drawing({ graph, usage, current, selected, onNode }: NodesProps & { gra
             const at = layout.nodes.get(name);
             const position = {
               insetInlineStart: (at?.x ?? 0) - NODE_WIDTH / 2,
-              top: (at?.y ?? 0) - NODE_HEIGHT / 2,
+              top: (at?.y ?? 0) - heightOf(name) / 2,
               width: NODE_WIDTH,
-              height: NODE_HEIGHT,
+              height: heightOf(name),
             };
             if (name === START || name === END) {
               return (

@@ -59,6 +59,7 @@ test("loops, cycles, single nodes and edges to unknown nodes are drawn or left o
   expect(edges).toHaveLength(3);
   for (const one of edges) expect(edgePath(one)).toMatch(/^M[\d. -]+C/);
   expect(layOutGraph(["only"], []).nodes.size).toBe(1);
+  expect(layOutGraph(["a", "b"], [edge("a", "b"), edge("a", "b")]).edges).toHaveLength(1);
 });
 
 function used(node: string, roles: string[], lastSeq: number): NodeUsage {

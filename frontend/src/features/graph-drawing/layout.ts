@@ -37,8 +37,24 @@ const GAP_Y = 40;
 const MARGIN = 26;
 const SWEEPS = 6;
 
+/** Height of the start and the end, which are smaller than nodes. */
+const END_HEIGHT = 26;
+
+export const START = "__start__";
+export const END = "__end__";
+
+export function heightOf(node: string): number {
+  return node === START || node === END ? END_HEIGHT : NODE_HEIGHT;
+}
+
 export function layOutGraph(nodes: readonly string[], given: readonly GraphEdge[]): GraphLayout {
-  const edges = given.filter(({ source, target }) => nodes.includes(source) && nodes.includes(target));
+  const edges = given.filter(
+    ({ source, target }, nth) =>
+      nodes.includes(source) &&
+      nodes.includes(target) &&
+      // Two conditions that lead to the same node are one line.
+      given.findIndex((other) => other.source === source && other.target === target) === nth,
+  );
   const back = findBackEdges(nodes, edges);
   const ranks = rankNodes(nodes, edges, back);
   const { rows, chains } = addLanes(nodes, edges, back, ranks);
@@ -178,10 +194,10 @@ function placeRows(rows: readonly (readonly string[])[], { above, below }: Neigh
     for (const row of sweep % 2 === 0 ? rows : rows.toReversed()) {
       placeRow(row, xs, (id) => {
         const others = [...(above.get(id) ?? []), ...(below.get(id) ?? [])];
-        return average(
-          others.map((other) => xs.get(other) ?? 0),
-          xs.get(id) ?? 0,
-        );
+        // Edges between nodes are straight rather than those that pass rows.
+        const direct = others.filter((other) => !other.startsWith(LANE));
+        const wished = (direct.length > 0 ? direct : others).map((other) => xs.get(other) ?? 0);
+        return average(wished, xs.get(id) ?? 0);
       });
     }
   }
@@ -207,11 +223,10 @@ function placeRow(row: readonly string[], xs: Map<string, number>, wishOf: (id: 
 }
 
 /** Return the path of an edge from the border of its source to the border of its target. */
-export function edgePath({ points, isBack }: PlacedEdge): string {
+export function edgePath({ source, target, points, isBack }: PlacedEdge): string {
   const [first] = points;
   const last = points.at(-1);
   if (!first || !last) return "";
-  const half = NODE_HEIGHT / 2;
   if (points.length === 1) {
     const right = first.x + NODE_WIDTH / 2;
     return `M${right} ${first.y - 9}C${right + 30} ${first.y - 14} ${right + 30} ${first.y + 14} ${right + 2} ${first.y + 9}`;
@@ -220,8 +235,8 @@ export function edgePath({ points, isBack }: PlacedEdge): string {
   // An edge back leaves and enters beside the middle, so that it does not lie on the edge forward.
   const offset = isBack ? 18 : 0;
   const stops = points.map((point, at) => {
-    if (at === 0) return { x: point.x + offset, y: point.y + sign * half };
-    return at === points.length - 1 ? { x: point.x + offset, y: point.y - sign * (half + 3) } : point;
+    if (at === 0) return { x: point.x + offset, y: point.y + (sign * heightOf(source)) / 2 };
+    return at === points.length - 1 ? { x: point.x + offset, y: point.y - sign * (heightOf(target) / 2 + 3) } : point;
   });
   let path = `M${round(stops[0]?.x)} ${round(stops[0]?.y)}`;
   for (let at = 1; at < stops.length; at += 1) {

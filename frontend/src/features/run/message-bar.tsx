@@ -3,7 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
-import { type FollowUpKind, hasEnded, type Run, type RunDetail, sendUserMessage } from "@/shared/api/runs";
+import { type FollowUpKind, hasEnded, type Run, type RunDetail, type Step, sendUserMessage } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { findSeqs } from "@/shared/minimap/marks";
 import { updateLog } from "@/shared/stream/apply-events";
@@ -62,7 +62,7 @@ function UserMessageForm({ run, log, marks }: MessageBarProps) {
 
 /** The last user message, and the plan step that followed it. */
 function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
-  const last = findSeqs(marks, ["h"]).findLast((seq) => stepAt(log, seq)?.kind === "user_message");
+  const last = findSeqs(marks, ["h"]).findLast((seq) => isMessage(stepAt(log, seq)));
   const step = last === undefined ? undefined : stepAt(log, last);
   if (!step) return null;
   const plan = findSeqs(marks, ["p"]).find((seq) => seq > step.seq);
@@ -71,6 +71,11 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
       “{step.title}” · {plan ? t`read before step ${plan}` : t`read before the next plan`}
     </span>
   );
+}
+
+/** A change of the plan is a user message, too. The plan says how far it is. */
+function isMessage(step: Step | undefined): boolean {
+  return step?.kind === "user_message" && step.label !== "plan change";
 }
 
 /** A follow-up question in the thread. It states the scope, which is that of this run. */

@@ -31,7 +31,7 @@ interface SourcesViewProps {
 /** Number of sources shown before the list is continued. */
 const PAGE_SIZE = 100;
 
-/** Every source that the run met, with what came of it. */
+/** Every source that the run met, with its state. */
 export function SourcesView({ runId, active, isReportWritten, report, marks, ...actions }: SourcesViewProps) {
   const sources = useQuery(runSourcesQuery(runId, active, findSeqs(marks, ["w"]).length));
   const citations = new Map(groupBySource(report.data ?? null).map((cited) => [cited.id, cited]));

@@ -55,7 +55,8 @@ function LoadedForm({ run, at, message, onClose }: ForkFormProps & { run: Run })
   const initial = fieldsOfRun(run, message);
   const [fields, setFields] = useDraft<ForkFields>(`fork.${run.id}.${at}`, initial);
   const fork = useFork(run.id, () => setFields(initial));
-  const roles = graphs.data?.find(({ name }) => name === run.graph)?.roles ?? Object.keys(run.engines);
+  const graph = graphs.data?.find(({ name }) => name === run.graph);
+  const roles = graph ? graph.roles : Object.keys(run.engines);
   const problem = validateFork(fields);
   const change = (part: Partial<ForkFields>) => setFields({ ...fields, ...part });
   const submit = (event: FormEvent) => {

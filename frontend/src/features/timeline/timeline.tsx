@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { MAX_MATCHES, type StepMatches, stepMatchesQuery } from "@/shared/api/run-views";
+import { formatCount } from "@/shared/format/numbers";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
@@ -39,6 +40,7 @@ interface TimelineProps {
 
 const ROW_HEIGHT = 56;
 const ONE_LINE_ROW_HEIGHT = 36;
+const SEARCH_HEIGHT = 52;
 
 export function Timeline(props: TimelineProps) {
   const {
@@ -84,6 +86,8 @@ export function Timeline(props: TimelineProps) {
     getItemKey: (index) => seqOfRow(rows, index),
     overscan: 8,
     scrollMargin: margin,
+    // A step that is scrolled to is not behind the search.
+    scrollPaddingStart: SEARCH_HEIGHT,
     useFlushSync: false,
   });
   const items = virtual.getVirtualItems();
@@ -141,7 +145,7 @@ export function Timeline(props: TimelineProps) {
           <Shown
             count={count}
             total={log.last}
-            matchCount={isSearched ? (found.data?.total ?? null) : null}
+            matchCount={isSearched && found.data ? found.data.total : null}
             node={node}
           />
         )}
@@ -207,11 +211,11 @@ function Shown({ count, total, matchCount, node }: ShownProps) {
   return (
     <span className="num">
       <Trans>
-        <Plural value={count} one="# step" other="# steps" /> of {total} shown
+        <Plural value={count} one="# step" other="# steps" /> of {formatCount(total)} shown
       </Trans>
       {node && <> · {t`node ${node}`}</>}
       {matchCount !== null && matchCount > MAX_MATCHES && (
-        <> · {t`the first ${MAX_MATCHES} of ${matchCount} matches`}</>
+        <> · {t`the first ${formatCount(MAX_MATCHES)} of ${formatCount(matchCount)} matches`}</>
       )}
     </span>
   );

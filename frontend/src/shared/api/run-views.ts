@@ -14,6 +14,9 @@ export type StepMatch = Schemas["StepMatchOut"];
 
 const POLL_MS = 4_000;
 
+/** The sources of a long run, or a search in it, take the server up to a second. */
+const SLOW_POLL_MS = 15_000;
+
 /** Maximum number of matches that are listed. */
 export const MAX_MATCHES = 5_000;
 
@@ -71,6 +74,7 @@ export function stepMatchesQuery(runId: string, text: string, node: string, acti
     placeholderData: keepPreviousData,
     enabled: text !== "" || node !== "",
     ...whileActive(active),
+    ...(active && { refetchInterval: SLOW_POLL_MS, staleTime: SLOW_POLL_MS }),
   });
 }
 
@@ -109,5 +113,6 @@ export function runSourcesQuery(runId: string, active: boolean, reportCount: num
       unwrap(api.GET("/api/v1/runs/{run_id}/sources", { params: { path: { run_id: runId } }, signal })),
     placeholderData: keepPreviousData,
     ...whileActive(active),
+    ...(active && { refetchInterval: SLOW_POLL_MS, staleTime: SLOW_POLL_MS }),
   });
 }

@@ -8047,7 +8047,7 @@ export interface components {
              * @description Passages of it that the run received, at most 12.
              */
             spans: components["schemas"]["SpanOut"][];
-            /** @description cited: by the latest report. read: the run read on in it. found: a search returned it. rejected: a judge set aside all its passages. blocked: the tool policy denied the call. failed: it could not be read. */
+            /** @description cited: by the latest report. read: the run read on in it. found: a search returned it. rejected: a judge discarded all its passages. blocked: the tool policy denied the call. failed: it could not be read. */
             state: components["schemas"]["SourceState"];
             /** Step Count */
             step_count: number;
