@@ -96,7 +96,7 @@ async def create_share(
     check_expiry(expires_at, now)
     token, share_id = make_token(), new_id()
     async with database.transaction(tenant_id) as connection:
-        found = await reports.get_report_version(connection, request.run_id, request.version)
+        version = await reports.get_report_version(connection, request.run_id, request.version)
         if await report_shares.count_open_shares(connection, request.run_id) >= MAX_OPEN_SHARES:
             problem = f"This run has {MAX_OPEN_SHARES} share links that can be opened, which is the maximum."
             raise Conflict(problem, "Revoke one of them first.")
