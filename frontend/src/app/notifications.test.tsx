@@ -34,7 +34,7 @@ function serveNotifications(items: Notification[]): unknown[] {
 test("the bell shows how many notifications are unread, and a run that is opened is marked as read", async () => {
   const read = serveNotifications([aNotification(), aNotification({ id: "2", kind: "run.failed", title: "Other" })]);
   const { user, router } = renderPage("/runs");
-  await user.click(await screen.findByRole("button", { name: "Notifications, 2 unread" }));
+  await user.click(await screen.findByRole("button", { name: "2 unread notifications" }));
   const dialog = within(await screen.findByRole("dialog", { name: "Notifications" }));
   expect(await dialog.findByText("Run failed")).toBeVisible();
   await user.click(await dialog.findByRole("link", { name: /Waits for you/ }));
@@ -45,7 +45,7 @@ test("the bell shows how many notifications are unread, and a run that is opened
 test("all notifications that are listed are marked as read, and no later one", async () => {
   const read = serveNotifications([aNotification()]);
   const { user } = renderPage("/runs");
-  await user.click(await screen.findByRole("button", { name: "Notifications, 2 unread" }));
+  await user.click(await screen.findByRole("button", { name: "2 unread notifications" }));
   await user.click(await screen.findByRole("button", { name: "Mark all as read" }));
   expect(read).toEqual([{ id: null, until: "2026-03-01T10:00:00Z" }]);
 });
