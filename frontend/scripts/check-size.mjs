@@ -38,6 +38,7 @@ export const ON_DEMAND = [
   "src/features/home/question-list.tsx",
   "src/features/home/recent-runs.tsx",
   "src/features/input-requests/pending-input-requests.tsx",
+  "src/features/notifications/notification-bell.tsx",
   "src/features/notifications/notification-list.tsx",
   "src/features/plan/plan-rail.tsx",
   "src/features/report/evidence-preview.tsx",

@@ -166,8 +166,17 @@ async def test_unknown_and_expired_links_send_the_same_statements(api: Api, monk
     sent: list[str] = []
     database = api.app.state.dependencies.database
     call, begin = database.call_function, database.transaction
-    monkeypatch.setattr(database, "call_function", lambda query, values: (sent.append(query), call(query, values))[1])
-    monkeypatch.setattr(database, "transaction", lambda tenant: (sent.append("transaction"), begin(tenant))[1])
+
+    def note_call(query: str, values: object) -> object:
+        sent.append(query)
+        return call(query, values)
+
+    def note_transaction(tenant_id: UUID) -> object:
+        sent.append("transaction")
+        return begin(tenant_id)
+
+    monkeypatch.setattr(database, "call_function", note_call)
+    monkeypatch.setattr(database, "transaction", note_transaction)
     statements = list[list[str]]()
     for path in (expired.path, "/shared/ofs_" + "B" * 43, "/shared/short"):
         sent.clear()

@@ -212,6 +212,17 @@ POPULATE = {
         insert into app.question_preset (id, tenant_id, name, settings)
         values ('01980000-0000-7000-8000-00000000000c', %(tenant)s, 'Long work', '{"budget": {"max_turns": 256}}');
     """,
+    "0034_share_links": """
+        insert into app.report_share (id, tenant_id, run_id, report_version, token_sha256, shows_question, expires_at)
+        values (%(run)s, %(tenant)s, %(run)s, 1, sha256('token'), true, now() + '30 days');
+    """,
+    "0035_notifications": """
+        insert into app.webhook (id, tenant_id, address, events, key_id, secret_ciphertext)
+        values (%(run)s, %(tenant)s, 'https://hooks.example/', array['run.done'], 'k1', '\\x05');
+        insert into app.run_event (id, tenant_id, run_id, kind) values (%(run)s, %(tenant)s, %(run)s, 'run.done');
+        insert into app.webhook_attempt (webhook_id, event_id, number, tenant_id, status, ms)
+        values (%(run)s, %(run)s, 1, %(tenant)s, 503, 12);
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

@@ -1,6 +1,6 @@
 """Share links of reports as rows. Tokens are hashed before they get here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -151,6 +151,6 @@ async def open_share(database: Database, token_sha256: bytes, *, is_opening: boo
     return OpenedShare(*rows[0]) if rows else None
 
 
-async def _list_rows(connection: Connection, values: dict[str, object]) -> Sequence[ShareRow]:
+async def _list_rows(connection: Connection, values: Mapping[str, object]) -> Sequence[ShareRow]:
     async with connection.cursor(row_factory=class_row(ShareRow)) as cursor:
         return await (await cursor.execute(LIST_SHARES, values)).fetchall()

@@ -72,4 +72,4 @@ async def mark_read(connection: Connection, until: datetime, event_id: UUID | No
 async def find_event(connection: Connection, event_id: UUID) -> RunEvent | None:
     """Return an event with the present state of its run. `None` means that the run was deleted."""
     row: tuple[Any, ...] | None = await (await connection.execute(GET_EVENT, (event_id,))).fetchone()
-    return row and RunEvent(*row)
+    return RunEvent(*row) if row else None

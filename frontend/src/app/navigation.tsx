@@ -1,18 +1,23 @@
 import { i18n } from "@lingui/core";
-import { t } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { NotificationBell } from "@/features/notifications/notification-bell";
 import { SettingsMenu } from "@/features/session/settings-menu";
 import { buttonClass, IconButton } from "@/shared/ui/button";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { followingTheme, setTheme, THEME_NAMES, useTheme } from "@/shared/ui/theme";
 import { AccountIcon, BellIcon, Logo, NavigationIcon, SearchIcon, ThemeIcon } from "./icons";
 import { isOnScreen, SCREENS } from "./screens";
 import "./navigation.css";
+
+const NotificationBell = lazyView(
+  msg`the notifications`,
+  async () => (await import("@/features/notifications/notification-bell")).NotificationBell,
+);
 
 interface NavigationProps {
   signedIn: boolean;
@@ -32,7 +37,11 @@ function NavigationRail({ signedIn, onFind }: NavigationProps) {
       {signedIn && <ScreenLinks />}
       <div className="rail-end">
         {signedIn && <FindButton onFind={onFind} />}
-        {signedIn && <NotificationBell icon={<BellIcon />} className="rail-item" isSheet={false} />}
+        {signedIn && (
+          <span className="bell-place">
+            <NotificationBell icon={<BellIcon />} className="rail-item" isSheet={false} />
+          </span>
+        )}
         <ThemeButton />
         {signedIn && <SettingsMenu icon={<AccountIcon />} className="rail-item" />}
       </div>
@@ -51,7 +60,9 @@ function NavigationBar({ signedIn, onFind }: NavigationProps) {
           <IconButton label={t`Find a screen or a run`} onClick={onFind}>
             <SearchIcon />
           </IconButton>
-          <NotificationBell icon={<BellIcon />} className={buttonClass("plain")} isSheet />
+          <span className="bell-place">
+            <NotificationBell icon={<BellIcon />} className={buttonClass("plain")} isSheet />
+          </span>
           <IconButton label={t`Open the navigation`} aria-expanded={isOpen} onClick={() => setOpen(true)}>
             <NavigationIcon />
           </IconButton>

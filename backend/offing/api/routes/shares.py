@@ -33,7 +33,7 @@ Cursor = Annotated[str | None, Query(max_length=200, description="`next` of the 
 Limit = Annotated[int, Query(ge=1, le=200)]
 
 FILE_COST = 10
-"""What a file counts for in the limits of readers, because it takes about as much work as so many pages."""
+"""What a file counts for in the limits of readers, because it takes about as much work as 10 pages."""
 
 
 shared_router = APIRouter(prefix="/shared", tags=["share links"])

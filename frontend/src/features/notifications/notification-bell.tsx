@@ -29,11 +29,9 @@ export function NotificationBell({ icon, className, isSheet }: NotificationBellP
   const isOn = useBrowserNotifications() === "on";
   const latest = useQuery(latestNotificationsQuery(isOn));
   useBrowserNews(latest.data?.items, isOn);
-  const unread = latest.data?.unread_count ?? 0;
+  const unread = latest.data ? latest.data.unread_count : 0;
   const name =
-    unread > 0
-      ? plural(unread, { one: "Notifications, # unread", other: "Notifications, # unread" })
-      : t`Notifications`;
+    unread > 0 ? plural(unread, { one: "# unread notification", other: "# unread notifications" }) : t`Notifications`;
   return (
     <>
       <button

@@ -24,6 +24,9 @@ import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import styles from "./notifications-section.module.css";
 
+// Not translated: an address.
+const EXAMPLE_ADDRESS = "https://hooks.example/offing";
+
 const EVENTS: Record<EventKind, ReturnType<typeof msg>> = {
   "run.waiting": msg`A run waits for you`,
   "run.done": msg`A run has ended with a result`,
@@ -121,7 +124,7 @@ function WebhookItem({ webhook }: { webhook: Webhook }) {
       </span>
       {trial.data && (
         <p role="status" className={trial.data.problem ? styles.problem : undefined}>
-          {trial.data.problem || t`The message was accepted.`}
+          {trial.data.problem ? trial.data.problem : t`The message was accepted.`}
         </p>
       )}
       <ProblemNote error={trial.error ?? remove.error} />
@@ -186,7 +189,7 @@ function WebhookForm() {
             {...control}
             type="url"
             required
-            placeholder="https://hooks.example/offing"
+            placeholder={EXAMPLE_ADDRESS}
             value={address}
             onChange={(event) => setAddress(event.target.value)}
           />

@@ -10,7 +10,7 @@ export type BrowserNotifications = "on" | "off" | "denied" | "unsupported";
 const listeners = new Set<() => void>();
 
 function readState(): BrowserNotifications {
-  if (!("Notification" in window)) return "unsupported";
+  if (typeof Notification === "undefined") return "unsupported";
   if (Notification.permission === "denied") return "denied";
   return Notification.permission === "granted" && localStorage.getItem(STORAGE_KEY) === "on" ? "on" : "off";
 }
