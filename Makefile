@@ -33,7 +33,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check lock demo bench chaos repeat loop results traces
+.PHONY: help setup up test check lock demo bench screens chaos repeat loop results traces
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ demo: setup ## ask a question about a folder of real documents
 
 bench: $(READY) $(TRAIN_READY) ## measure Offing and bare LangGraph and write docs/benchmarks.md; PARTS="turns export" selects parts
 	@exec $(PY) -m tests.bench $(if $(PARTS),$(PARTS) --write)
+
+screens: setup ## check every screen of the web UI in a browser and write docs/ui; ARGS="--only run- --shots DIR" selects screens
+	@exec $(PY) -m tests.e2e.screens $(or $(ARGS),--shots ../docs/ui)
 
 loop: $(READY) $(TRAIN_READY) ## train a planner from scratch on its own rollouts and evaluate it; SEEDS="0 1 2"
 	@exec $(PY) -m tests.results.closed_loop $(SEEDS)

@@ -1,0 +1,60 @@
+// The screens that `screens.mjs` opens: one entry for each screen and each state of it that looks different.
+//
+//   name    the name of its screenshots
+//   path    its address; `ids` has the runs and documents of `tests/e2e/sample_runs.py` by their names
+//   open    optional: steps to the state after the page is there. `say` translates a text of the catalog into the
+//           language of the page
+//   quick   true: part of the short walk of `make test`, in which others are left out
+//   errors  optional: a pattern of messages in the console that belong to the state
+
+/** Press a button by its name. */
+const press = (name) => async (page, say) => {
+  await page
+    .getByRole("button", { name: say(name), exact: true })
+    .first()
+    .click();
+};
+
+export const SCREENS = [
+  { name: "home", path: () => "/", quick: true },
+  { name: "home-question", path: () => `/?ask=${encodeURIComponent("Who built the third Eddystone tower?")}` },
+  { name: "home-settings", path: () => "/", open: press("Settings"), quick: true },
+  {
+    name: "command-palette",
+    path: () => "/",
+    open: async (page) => {
+      await page.keyboard.press("ControlOrMeta+k");
+      await page.getByRole("combobox").first().waitFor();
+    },
+  },
+  {
+    name: "keyboard-shortcuts",
+    path: () => "/",
+    open: async (page) => {
+      await page.keyboard.press("?");
+      await page.getByRole("dialog").waitFor();
+    },
+  },
+  { name: "runs", path: () => "/runs", quick: true },
+  { name: "runs-none-found", path: () => "/runs?q=zeppelin" },
+  { name: "run-report", path: (ids) => `/runs/${ids.answered}?tab=report`, quick: true },
+  { name: "run-citation", path: (ids) => `/runs/${ids.answered}?tab=report&cite=%5B1%5D` },
+  { name: "run-timeline", path: (ids) => `/runs/${ids.answered}?tab=timeline`, quick: true },
+  { name: "run-step", path: (ids) => `/runs/${ids.answered}?tab=timeline&step=3` },
+  { name: "run-sources", path: (ids) => `/runs/${ids.answered}?tab=sources` },
+  { name: "run-followed", path: (ids) => `/runs/${ids.followed}?tab=report` },
+  { name: "run-state-iterresearch", path: (ids) => `/runs/${ids.iterresearch}?tab=state` },
+  { name: "run-state-memact", path: (ids) => `/runs/${ids.memact}?tab=state` },
+  { name: "run-state-hiper", path: (ids) => `/runs/${ids.hiper}?tab=state` },
+  { name: "run-waiting", path: (ids) => `/runs/${ids.waiting}`, quick: true },
+  { name: "run-failed", path: (ids) => `/runs/${ids.failed}`, quick: true },
+  { name: "run-unknown", path: () => "/runs/019aa6f0-0000-7000-8000-000000000000", errors: /404/ },
+  { name: "library", path: () => "/library", quick: true },
+  { name: "library-collection", path: () => "/library?collection=lighthouses" },
+  { name: "library-search", path: () => "/library?q=lighthouse" },
+  { name: "training", path: () => "/training", quick: true },
+  { name: "training-job", path: (ids) => `/training?job=${ids.job}` },
+  { name: "training-policy", path: () => "/training?policy=planner" },
+  { name: "not-found", path: () => "/nothing" },
+  { name: "sign-in", path: () => "/sign-in?link=used", signedOut: true, quick: true, errors: /401/ },
+];
