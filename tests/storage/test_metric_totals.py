@@ -72,11 +72,11 @@ async def test_a_deleted_run_is_no_longer_stored_and_what_it_has_used_stays_coun
 
 
 async def test_an_uncounted_run_that_is_deleted_is_not_subtracted(pool: Database, owner_url: str) -> None:
-    kept, deleted = await an_ended_run(pool, owner_url), await an_ended_run(pool, owner_url)
+    first, deleted = await an_ended_run(pool, owner_url), await an_ended_run(pool, owner_url)
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("delete from app.run where id = %s", (deleted,))
     assert await count_ended_runs(pool, 10) == 1
-    assert [row.run_count for row in await metrics_of(pool) if isinstance(row, RunMetric)] == [1], kept
+    assert [row.run_count for row in await metrics_of(pool) if isinstance(row, RunMetric)] == [1], first
 
 
 async def test_a_tenant_sees_only_its_own_metrics(pool: Database, owner_url: str, other_tenant: UUID) -> None:
