@@ -65,6 +65,8 @@ def test_a_provider_is_added_tested_listed_and_removed(offing: Offing, home: Pat
     assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
     listed = offing("provider", "list")
     assert "work/gpt-4o-mini" in listed.out
+    unlisted = offing("provider", "models", "work")
+    assert (unlisted.code != 0, "did not answer with a list of models" in unlisted.err) == (True, True), unlisted.err
     assert KEY not in output + tested.out + tested.err + listed.out
 
     answered = offing("ask", "Why is the sea salt?", "--engine", "all=litellm:work/gpt-4o-mini", "--max-turns", "1")
@@ -89,7 +91,12 @@ def test_a_preset_is_set_and_used_and_its_limits_yield_to_options(offing: Offing
     assert done.code == 0, done.err
     unknown = offing("ask", "Why is that?", "--preset", "no-such")
     assert (unknown.code, "preset: there is no preset 'no-such'" in unknown.err) == (2, True)
+    assert offing("preset", "default", "mine").code == 0
+    assert "mine  (default)" in offing("preset", "list").out
+    assert offing("preset", "default", "no-such").code == 2
+    assert offing("preset", "default").out.strip() == "mine"
     assert offing("preset", "remove", "mine").code == 0
+    assert "There is none" in offing("preset", "default").out
 
 
 def test_a_key_is_no_argument_and_needs_a_terminal_or_a_pipe(offing: Offing) -> None:
