@@ -63,8 +63,9 @@ test("documents are moved to another collection, and a message moves them back",
   const { user } = renderPage("/library");
   await user.click(await screen.findByRole("checkbox", { name: "Select “undici: Client”" }));
   await user.click(screen.getByRole("button", { name: "Move to a collection…" }));
-  await user.type(screen.getByRole("combobox", { name: "Collection" }), "http");
-  await user.click(screen.getByRole("button", { name: "Move" }));
+  const dialog = await screen.findByRole("dialog", { name: "Move 1 document" });
+  await user.type(within(dialog).getByRole("combobox", { name: "Collection" }), "http");
+  await user.click(within(dialog).getByRole("button", { name: "Move" }));
   await user.click(await screen.findByRole("button", { name: "Undo" }));
   await waitFor(() => expect(moves.map(({ collection }) => collection)).toEqual(["http", "undici"]));
   expect(moves[0]?.source_ids).toEqual([aSource().id]);

@@ -108,6 +108,7 @@ export const server = setupServer(
   http.get(at("/evaluations"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/library"), () => HttpResponse.json({ items: [aSource()], next: null, total: 1 })),
   http.get(at("/library/collections"), () => HttpResponse.json([{ name: "undici", count: 41 }])),
+  http.get(at("/library/sources/:id"), () => HttpResponse.json(aSource())),
   http.get(at("/library/status"), () => HttpResponse.json({ text_count: 1, embedding: null, reranks: false })),
   http.get(at("/library/search"), () => HttpResponse.json({ items: [], notices: [] })),
   http.get(at("/library/passages"), () =>

@@ -127,7 +127,8 @@ function withSelected<T extends { name: string; count?: number }>(
   options: readonly T[] | undefined,
   selected: readonly string[],
 ): { name: string; count?: number }[] {
-  const listed = options ? [...options] : [];
+  // Of a collection whose documents are all missing, nothing can be read.
+  const listed = options ? options.filter(({ count }) => count !== 0) : [];
   const missingNames = selected.filter((name) => !listed.some((one) => one.name === name));
   return [...listed, ...missingNames.map((name) => ({ name }))];
 }

@@ -26,8 +26,8 @@ interface RunListProps {
 }
 
 /**
- * Runs as rows of which only those in view exist. Arrow keys move between them, Enter opens one, and `x`, `e`, `p`, `t`
- * and Delete select, archive, pin, tag and delete it.
+ * Runs as rows of which only those in view exist. Arrow keys move between them, Enter opens one, `x` selects it and `r`
+ * renames it. `e`, `p`, `t` and Delete archive, pin, tag and delete the selected runs, or it if none is selected.
  */
 export function RunList(props: RunListProps) {
   const { runs, selection, organize, onMore, onTag, onTags, onDelete, onCompare } = props;
@@ -58,8 +58,14 @@ export function RunList(props: RunListProps) {
   }, [lastShown, runs.length, onMore]);
 
   const at = runs.findIndex((run) => run.id === current);
+  // A run that was archived or deleted leaves the list. The keyboard stays at its place.
+  const lastAt = useRef(0);
+  useEffect(() => {
+    if (at >= 0) lastAt.current = at;
+  }, [at]);
   const move = (offset: number) => {
-    const next = runs[Math.min(runs.length - 1, Math.max(0, at < 0 ? 0 : at + offset))];
+    const to = at >= 0 ? at + offset : lastAt.current + Math.min(0, offset);
+    const next = runs[Math.min(runs.length - 1, Math.max(0, to))];
     if (!next) return;
     setCurrent(next.id);
     virtual.scrollToIndex(runs.indexOf(next), { align: "auto" });
@@ -69,19 +75,32 @@ export function RunList(props: RunListProps) {
     const run = runs[at];
     if (run) action(run);
   };
+  /** Act on the selected runs, or on the current one if none is selected. */
+  const withSelected = (action: (targets: readonly Run[]) => void) => () => {
+    const selected = runs.filter((run) => selection.has(run.id));
+    const targets = selected.length > 0 ? selected : runs.slice(at, at + 1);
+    if (selected.length > 0 || at >= 0) action(targets);
+  };
   useHotkeys([
     { keys: "ArrowDown", description: t`Next run`, run: () => move(1) },
     { keys: "ArrowUp", description: t`Previous run`, run: () => move(-1) },
     { keys: "x", description: t`Select the run`, run: withCurrent((run) => selection.toggle(run.id)) },
-    { keys: "p", description: t`Pin or unpin the run`, run: withCurrent((run) => organize.pin([run], !run.pinned_at)) },
+    {
+      keys: "p",
+      description: t`Pin or unpin the run`,
+      run: withSelected((targets) => organize.pin(targets, !targets.every((run) => run.pinned_at))),
+    },
     {
       keys: "e",
       description: t`Archive the run, or return it to the list`,
-      run: withCurrent((run) => organize.archive([run], !run.archived_at)),
+      run: withSelected((targets) => {
+        organize.archive(targets, !targets.every((run) => run.archived_at));
+        selection.clear();
+      }),
     },
-    { keys: "t", description: t`Tags…`, run: withCurrent((run) => onTags([run])) },
+    { keys: "t", description: t`Tags…`, run: withSelected(onTags) },
     { keys: "r", description: t`Rename`, run: withCurrent((run) => setRenaming(run.id)) },
-    { keys: "Delete", description: t`Delete…`, run: withCurrent((run) => onDelete([run])) },
+    { keys: "Delete", description: t`Delete…`, run: withSelected(onDelete) },
   ]);
   return (
     <ul ref={list} className={styles.list} style={{ height: virtual.getTotalSize() }} aria-label={t`Runs`}>
