@@ -74,7 +74,9 @@ test("unsaved changes survive a reload, and can be discarded", async () => {
   expect(await screen.findByDisplayValue("It is always faster. Really.")).toBeVisible();
   await again.user.click(screen.getByRole("button", { name: "Discard" }));
   expect(await screen.findByText("Your changes were discarded.")).toBeVisible();
-  await again.user.click(within(screen.getByRole("status", { name: "" })).getByRole("button", { name: "Undo" }));
+  await again.user.click(
+    within(screen.getByRole("region", { name: "Messages" })).getByRole("button", { name: "Undo" }),
+  );
   expect(await screen.findByDisplayValue("It is always faster. Really.")).toBeVisible();
 });
 
@@ -115,10 +117,10 @@ test("a citation is chosen from what the run has read, as whole sentences of a p
             source: "S1",
             source_id: TEXT_ID,
             title: "undici: Client",
-            heading: "",
+            heading: "<img src=x>",
             name: "docs/Client.md",
             passage,
-            text: `A client has one origin. ${QUOTE} <b>So it is.</b>`,
+            text: `A client has one origin. ${QUOTE} So it is.`,
           },
         ],
         next: null,
@@ -133,9 +135,8 @@ test("a citation is chosen from what the run has read, as whole sentences of a p
   expect(await within(editor).findByRole("button", { name: "Citation new of: Sentence 2" })).toBeVisible();
   await user.click(within(editor).getByRole("button", { name: "Save as a new version" }));
   await waitFor(() => expect(saved).toHaveLength(1));
-  const [section] = saved[0]?.sections as { sentences: { citations: unknown[] }[] }[];
-  expect(section?.sentences[0]?.citations).toEqual([{ passage, quote: QUOTE }]);
-  expect(container.querySelector("b:not([dir])")?.textContent ?? "").not.toBe("So it is.");
+  expect(saved[0]).toMatchObject({ sections: [{ sentences: [{ citations: [{ passage, quote: QUOTE }] }] }] });
+  expect(container.querySelector("img")).toBeNull();
 });
 
 test("a citation is removed or moved by its menu, and cannot be typed", async () => {

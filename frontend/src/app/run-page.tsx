@@ -3,9 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
-import { ExportMenu } from "@/features/report/export-menu";
 import { ChildRunList } from "@/features/run/child-run-list";
-import { buildPartFollowUp } from "@/features/run/follow-up";
 import { ForkedFrom } from "@/features/run/forked-from";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
@@ -41,6 +39,7 @@ const EvidencePreview = lazyView(
   msg`the evidence so far`,
   async () => (await import("@/features/report/evidence-preview")).EvidencePreview,
 );
+const ExportMenu = lazyView(msg`the export`, async () => (await import("@/features/report/export-menu")).ExportMenu);
 const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
 const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
@@ -274,7 +273,10 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                     onPin={togglePin}
                     remedy={digDeeper}
                     onShow={onSearch}
-                    buildFollowUp={(question, kind) => buildPartFollowUp(run, question, kind)}
+                    buildFollowUp={async (question, kind) => {
+                      const { buildPartFollowUp } = await import("@/features/run/follow-up");
+                      return buildPartFollowUp(run, question, kind);
+                    }}
                     onRunCreated={onRunCreated}
                   />
                 ))}

@@ -24,7 +24,7 @@ interface AskDialogProps {
   asked: Asked | null;
   onClose(): void;
   /** Builds the request of a follow-up in the thread of the run. */
-  buildFollowUp(question: string, kind: Asked["kind"]): RunRequest;
+  buildFollowUp(question: string, kind: Asked["kind"]): Promise<RunRequest>;
   onRunCreated(run: Run): void;
 }
 

@@ -38,7 +38,7 @@ interface ReportTabProps {
   remedy: ReactNode;
   onShow(change: { part?: ReportPart | undefined; version?: number | undefined }): void;
   /** Builds the request of a follow-up in the thread of the run. */
-  buildFollowUp(question: string, kind: Asked["kind"]): RunRequest;
+  buildFollowUp(question: string, kind: Asked["kind"]): Promise<RunRequest>;
   onRunCreated(run: Run): void;
 }
 
