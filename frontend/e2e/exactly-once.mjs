@@ -7,7 +7,8 @@ import { createInterface } from "node:readline";
 import { base, env, signedIn } from "./browser.mjs";
 
 const { open, closed } = JSON.parse(env("OFFING_RUNS", "{}"));
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const input = createInterface({ input: process.stdin });
+const lines = input[Symbol.asyncIterator]();
 
 /** Tell what a tab shows and wait until the next part may begin. */
 async function tell(what) {
@@ -60,7 +61,12 @@ async function untilEnded(page, count) {
 }
 
 await signedIn(async (page) => {
-  const context = page.context();
+  // Tabs of one browser share its stream, so they belong to one context.
+  const context = await page
+    .context()
+    .browser()
+    .newContext({ storageState: await page.context().storageState() });
+  context.setDefaultTimeout(90_000);
   const early = await openTimeline(context, closed);
   await early.close();
   const followed = await openTimeline(context, open);
@@ -73,3 +79,4 @@ await signedIn(async (page) => {
   await untilEnded(late, counts.closed);
   await tell({ open: await readTimeline(followed), closed: await readTimeline(late) });
 }, '"done"');
+input.close(); // otherwise the script waits for more
