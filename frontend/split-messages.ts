@@ -70,7 +70,7 @@ function textsOf(graph: ModuleGraph, modules: Iterable<string>): Set<string> {
   return new Set([...modules].flatMap((module) => graph.texts.get(module) ?? []));
 }
 
-/** Return the texts of each view without those that are loaded before it can be opened, whoever opens it. */
+/** Return the texts of each view without those that are loaded before it can be opened. */
 function withoutInherited(
   graph: ModuleGraph,
   views: ReadonlyMap<string, View>,

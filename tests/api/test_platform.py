@@ -191,8 +191,8 @@ async def test_files_of_the_page_are_sent_in_the_best_coding_that_the_browser_ac
                 assert b"".join([part async for part in sent.aiter_raw()]) == body, accepted
             assert sent.headers.get("content-encoding") == encoding, accepted
             assert sent.headers["content-type"].startswith("text/javascript")
-            kept = (sent.headers["vary"], sent.headers["cache-control"])
-            assert kept == ("Accept-Encoding", "public, max-age=31536000, immutable")
+            caching = (sent.headers["vary"], sent.headers["cache-control"])
+            assert caching == ("Accept-Encoding", "public, max-age=31536000, immutable")
             tags.add(sent.headers["etag"])
             again = await http.get("/assets/index-abc123.js", headers=headers | {"If-None-Match": sent.headers["etag"]})
             assert (again.status_code, again.headers["vary"], again.content) == (304, "Accept-Encoding", b"")
