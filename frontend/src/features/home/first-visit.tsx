@@ -64,7 +64,7 @@ function Ways({ onSetup, onWithout }: { onSetup(): void; onWithout(): void }) {
             your own. It takes a minute or two.
           </Trans>
         </p>
-        <Button kind="primary" onClick={onSetup}>
+        <Button onClick={onSetup}>
           <Trans>Set up a model</Trans>
         </Button>
       </div>

@@ -17,9 +17,10 @@ export const DEPTH_LABELS: Record<Depth, MessageDescriptor> = {
 /** Stands for every role that a preset does not name. */
 export const ALL_ROLES = "all";
 
-/** Return the label of a role. Names of roles are those of the graph. */
-export function roleLabel(role: string): string {
-  return role === ALL_ROLES ? t`all other roles` : role;
+/** Return the label of a role. Names of roles are those of the graph. `isOnly` means that the preset names no other. */
+export function roleLabel(role: string, isOnly = false): string {
+  if (role !== ALL_ROLES) return role;
+  return isOnly ? t`all roles` : t`all other roles`;
 }
 
 /** A preset as it is typed. */

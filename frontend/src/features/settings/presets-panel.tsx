@@ -36,7 +36,7 @@ export function PresetsPanel() {
         )
       }
     >
-      <p className="quiet">
+      <p className={styles.intro}>
         <Trans>
           A preset names the model of each role and the limits of a run. A question can select it by its name.
         </Trans>
@@ -141,8 +141,13 @@ function PresetRow({ preset, isDefault, onEdit }: PresetRowProps) {
         </span>
       </div>
       <dl className={styles.roles}>
-        {Object.entries(preset.engines).map(([role, config]) => (
-          <RoleEngine key={role} role={role} engine={engineText(config)} fallbacks={config.fallbacks?.length ?? 0} />
+        {Object.entries(preset.engines).map(([role, config], _, { length }) => (
+          <RoleEngine
+            key={role}
+            label={roleLabel(role, length === 1)}
+            engine={engineText(config)}
+            fallbacks={config.fallbacks?.length ?? 0}
+          />
         ))}
       </dl>
       <ProblemNote error={choose.error ?? remove.error ?? restore.error} />
@@ -150,10 +155,10 @@ function PresetRow({ preset, isDefault, onEdit }: PresetRowProps) {
   );
 }
 
-function RoleEngine({ role, engine, fallbacks }: { role: string; engine: string; fallbacks: number }) {
+function RoleEngine({ label, engine, fallbacks }: { label: string; engine: string; fallbacks: number }) {
   return (
     <>
-      <dt>{roleLabel(role)}</dt>
+      <dt>{label}</dt>
       <dd dir="auto">
         {engine}
         {fallbacks > 0 && (

@@ -140,8 +140,16 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
           </button>
         </p>
       )}
-      <ProblemNote error={store.error} />
-      {isNotAccepted && <AcceptNote address={address.trim() || kind.default_address} />}
+      {isNotAccepted ? (
+        <div role="alert">
+          <b>
+            <Trans>This address is not accepted yet.</Trans>
+          </b>
+          <AcceptNote address={address.trim() || kind.default_address} />
+        </div>
+      ) : (
+        <ProblemNote error={store.error} />
+      )}
       <div className={styles.actions}>
         <Button kind="primary" type="submit" disabled={store.isPending}>
           {store.isPending ? t`Storing…` : stored ? t`Store` : t`Continue`}
