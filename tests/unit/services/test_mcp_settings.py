@@ -1,5 +1,6 @@
 """A server is written and pinned together, exactly as it was reviewed."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -38,36 +39,36 @@ def review(file: Path) -> tuple[McpReview, McpServerRegistry]:
     return McpReview(FixedClient({}), registry), registry
 
 
-async def test_an_added_server_can_be_used_at_once_with_the_selected_tools_alone(file: Path) -> None:
+def test_an_added_server_can_be_used_at_once_with_the_selected_tools_alone(file: Path) -> None:
     reviewing, registry = review(file)
-    await reviewing.add_server(NEW, hash_tools(TOOLS))
+    asyncio.run(reviewing.add_server(NEW, hash_tools(TOOLS)))
     server = registry.list_servers()["docs"]
     assert (server.problem, [tool.spec.name for tool in server.tools]) == ("", ["mcp_docs_search"])
     assert (server.config.bearer, server.config.private) == ("MCP_DOCS_TOKEN", False)
 
 
-async def test_the_rest_of_the_file_and_its_permissions_are_kept(file: Path) -> None:
+def test_the_rest_of_the_file_and_its_permissions_are_kept(file: Path) -> None:
     before = file.read_text()
-    await review(file)[0].add_server(NEW, hash_tools(TOOLS))
+    asyncio.run(review(file)[0].add_server(NEW, hash_tools(TOOLS)))
     assert file.read_text().startswith(before)
     assert file.stat().st_mode & 0o777 == 0o640
 
 
-async def test_tools_other_than_the_reviewed_ones_write_nothing(file: Path) -> None:
+def test_tools_other_than_the_reviewed_ones_write_nothing(file: Path) -> None:
     before = file.read_text()
     with pytest.raises(Conflict, match="not those that were shown"):
-        await review(file)[0].add_server(NEW, hash_tools(TOOLS[:1]))
+        asyncio.run(review(file)[0].add_server(NEW, hash_tools(TOOLS[:1])))
     assert (file.read_text(), pins_path(file).exists()) == (before, False)
 
 
-async def test_without_a_file_it_is_created_for_its_owner_alone(tmp_path: Path) -> None:
+def test_without_a_file_it_is_created_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "mcp.toml"
     reviewing, registry = review(file)
-    await reviewing.add_server(NEW, hash_tools(TOOLS))
+    asyncio.run(reviewing.add_server(NEW, hash_tools(TOOLS)))
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(registry.list_servers()) == ["docs"]
 
 
-async def test_without_a_setting_there_is_nothing_to_add_to() -> None:
+def test_without_a_setting_there_is_nothing_to_add_to() -> None:
     with pytest.raises(Conflict, match="OFFING_MCP_CONFIG is not set"):
-        await McpReview(FixedClient({}), McpServerRegistry()).add_server(NEW, hash_tools(TOOLS))
+        asyncio.run(McpReview(FixedClient({}), McpServerRegistry()).add_server(NEW, hash_tools(TOOLS)))
