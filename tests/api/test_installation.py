@@ -23,6 +23,12 @@ from tests.api.conftest import GRAPHS, PATIENCE, Api, running
 from tests.mcp.config_files import entry, written
 from tests.mcp.servers import misbehaving_server, tool
 
+OTHER_SERVER = """
+[servers.notes]
+url = "https://notes.example/mcp"
+bearer = "MCP_NOTES_TOKEN"
+"""
+
 POLICY = {"rules": [{"tool": "calculate", "allow_other_args": True, "max_calls": 3}]}
 
 
@@ -251,7 +257,7 @@ async def with_servers(
 ) -> AsyncIterator[tuple[Api, Path, list[dict[str, object]]]]:
     """An API whose configuration names a server on loopback, and the tools that it lists."""
     async with misbehaving_server() as server:
-        file = written(tmp_path, entry(server.url, "wiki"))
+        file = written(tmp_path, entry(server.url, "wiki") + OTHER_SERVER)
         settings = Settings(
             app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), extra_graphs=GRAPHS, port=0,
             mcp_config=file,
@@ -265,7 +271,8 @@ async def test_the_operator_pins_exactly_the_tools_that_were_reviewed(
 ) -> None:
     api, file, tools = with_servers
     at = "/api/v1/installation/mcp-servers/wiki"
-    (server,) = (await api.http.get("/api/v1/installation/mcp-servers")).json()["servers"]
+    server, other = (await api.http.get("/api/v1/installation/mcp-servers")).json()["servers"]
+    assert other["secrets"] == [{"name": "MCP_NOTES_TOKEN", "sent_as": "bearer token", "is_set": False}]
     assert server["pinned_sha256"] is None
     assert "/mcp" not in server["host"]
     async with session(api, is_operator=True) as operator:
@@ -295,10 +302,11 @@ async def test_the_operator_pins_exactly_the_tools_that_were_reviewed(
         ("wiki", {"url": "https://a.example/mcp"}, "name"),
         ("new", {"url": "http://127.0.0.1:6379/"}, "url"),
         ("new", {"url": "https://a.example/mcp", "bearer": "OPENAI_API_KEY"}, "bearer"),
+        ("new", {"url": "https://a.example/mcp", "bearer": "MCP_NOTES_TOKEN"}, "bearer"),
         ("new", {"url": "https://a.example/mcp", "tools": ['x"]\nprivate = true']}, "url"),
         ("a]%0Aurl='x'", {"url": "https://a.example/mcp"}, "name"),
     ],
-    ids=["taken", "not public", "another program's key", "tool", "name"],
+    ids=["taken", "not public", "another program's key", "another server's token", "tool", "name"],
 )
 async def test_a_server_that_is_not_safe_to_add_from_the_page_is_refused(
     with_servers: tuple[Api, Path, list[dict[str, object]]], name: str, body: dict[str, object], field: str
@@ -312,7 +320,7 @@ async def test_a_server_that_is_not_safe_to_add_from_the_page_is_refused(
             )
             assert (rejected.status_code, rejected.json()["field"]) == (422, field), rejected.text
     assert file.read_text() == before
-    assert set(read_servers(file)) == {"wiki"}
+    assert set(read_servers(file)) == {"wiki", "notes"}
 
 
 async def test_a_public_server_name_that_leads_to_this_machine_is_not_reached(
@@ -325,4 +333,4 @@ async def test_a_public_server_name_that_leads_to_this_machine_is_not_reached(
         assert seen["problem"]
         added = await operator.put(at, json={"url": "https://localhost/mcp", "sha256": "0" * 64})
         assert added.status_code == 409
-    assert set(read_servers(file)) == {"wiki"}
+    assert set(read_servers(file)) == {"wiki", "notes"}

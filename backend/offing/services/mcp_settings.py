@@ -7,6 +7,7 @@ reviewed. The list is fetched again, and nothing is stored if it differs.
 import asyncio
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,10 +209,20 @@ def _parse_new(path: Path, new: NewServer) -> McpServerConfig:
         remedy = "Use a variable such as MCP_WIKI_TOKEN. For another variable, use `offing mcp add` on the machine."
         problem = "must begin with MCP_ and end in _KEY, _TOKEN or _SECRET"
         raise InvalidInput("bearer", problem, remedy)
-    config = parse_servers(_add_to(path, new))[new.name]
+    servers = parse_servers(_add_to(path, new))
+    config = servers.pop(new.name)
+    _check_secret_is_free(new, config, servers)
     if config.private or config.headers or config.query:
         raise InvalidInput("url", "is not that of a public server", "Use `offing mcp add` on the machine.")
     return config
+
+
+def _check_secret_is_free(new: NewServer, config: McpServerConfig, others: Mapping[str, McpServerConfig]) -> None:
+    """Raise InvalidInput if the variable of the token already belongs to a server with another address."""
+    for name, other in others.items():
+        if new.bearer in list_secret_names(other) and other.parsed_url.authority != config.parsed_url.authority:
+            problem = f"{new.bearer} is sent to the server {name}"
+            raise InvalidInput("bearer", problem, "Use another variable, so that each server gets its own token.")
 
 
 def _add_to(path: Path, new: NewServer) -> str:
@@ -255,10 +266,13 @@ def _remove_pin(path: Path, name: str) -> None:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Write a file atomically, readable by its owner alone."""
+    """Write a file atomically. It keeps its permissions; a new one is readable by its owner alone."""
+    path = path.resolve()
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        os.fchmod(descriptor, mode)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(fresh, path)

@@ -56,7 +56,7 @@ test("health shows a failed check first, with what to do", async () => {
   renderPage("/settings/health");
   expect(await screen.findByText("Something needs attention")).toBeVisible();
   const [first] = screen.getAllByRole("listitem").filter((item) => item.textContent?.includes("none is alive"));
-  expect(first).toHaveTextContent("Run `offing up`.");
+  expect(first).toHaveTextContent("Run offing up.");
   const names = screen.getAllByText(/^(Postgres|Workers)$/).map((name) => name.textContent);
   expect(names).toEqual(["Workers", "Postgres"]);
 });
