@@ -54,8 +54,8 @@ async def mine(api: Api) -> Mine:
     await api.http.put("/api/v1/providers/groq", json={"key": "key-of-the-local-tenant"})
     await api.http.put("/api/v1/presets/ours", json={"engines": {"all": {"engine": "extractive"}}})
     await api.http.put("/api/v1/tool-policies/ours", json={"policy": {"rules": []}})
-    body = {"name": "Ours", "settings": {}}
-    preset = (await api.http.post("/api/v1/question-presets", json=body)).json()["id"]
+    saved = await api.http.post("/api/v1/question-presets", json={"name": "Ours", "settings": {}})
+    preset = saved.json()["id"]
     return Mine(
         run,
         thread,

@@ -1,5 +1,6 @@
 """What a run asks a person before it researches, and that a crashed worker changes nothing of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from offing.core.input_request import InputResponse, ReviewDecision
@@ -15,7 +16,16 @@ QUESTION = "What pulls the sea?"
 REVIEW, CLARIFY = frozenset({Interaction.PLAN_REVIEW}), frozenset({Interaction.CLARIFY})
 PLAN = "Is this the plan to follow?"
 ASKED = "Which sea is meant?"
-ANALYSIS = {"summary": "The sea.", "sub_questions": ["What pulls the sea?"]}
+ANALYSIS: dict[str, Any] = {"summary": "The sea.", "sub_questions": ["What pulls the sea?"]}
+
+
+def asks(*questions: str) -> dict[str, Callable[[Any], Any]]:
+    """An analyst that asks these questions before it splits the question into parts."""
+
+    def answer(inputs: Any) -> Any:
+        return ANALYSIS if hasattr(inputs, "tools") else {"questions": list(questions)}
+
+    return {"analyst": answer}
 
 
 async def test_an_edited_plan_is_the_one_that_is_followed() -> None:
@@ -78,7 +88,7 @@ async def test_what_is_unclear_is_asked_and_every_role_reads_the_answer() -> Non
 
 
 async def test_a_clear_question_and_an_analyst_without_a_model_ask_nothing() -> None:
-    script = {"analyst": lambda inputs: ANALYSIS if hasattr(inputs, "tools") else {"questions": []}}
+    script = asks()
     clear = await simulate_run(
         graph, QUESTION, documents=DOCUMENTS, interactions=CLARIFY, revises=["analyst"], answers=script
     )
@@ -89,7 +99,7 @@ async def test_a_clear_question_and_an_analyst_without_a_model_ask_nothing() -> 
 
 
 async def test_without_a_response_the_run_uses_its_own_judgment_and_the_plan_as_it_is() -> None:
-    script = {"analyst": lambda inputs: ANALYSIS if hasattr(inputs, "tools") else {"questions": [ASKED]}}
+    script = asks(ASKED)
     run = await simulate_run(
         graph,
         QUESTION,
@@ -102,7 +112,7 @@ async def test_without_a_response_the_run_uses_its_own_judgment_and_the_plan_as_
 
 
 async def test_interactions_survive_a_crash_at_every_point() -> None:
-    script = {"analyst": lambda inputs: ANALYSIS if hasattr(inputs, "tools") else {"questions": [ASKED, "When?"]}}
+    script = asks(ASKED, "When?")
     await assert_survives_worker_loss(
         graph,
         QUESTION,
