@@ -194,10 +194,10 @@ function placeRows(rows: readonly (readonly string[])[], { above, below }: Neigh
     for (const row of sweep % 2 === 0 ? rows : rows.toReversed()) {
       placeRow(row, xs, (id) => {
         const others = [...(above.get(id) ?? []), ...(below.get(id) ?? [])];
-        // Edges between nodes are straight rather than those that pass rows.
-        const direct = others.filter((other) => !other.startsWith(LANE));
-        const wished = (direct.length > 0 ? direct : others).map((other) => xs.get(other) ?? 0);
-        return average(wished, xs.get(id) ?? 0);
+        return average(
+          others.map((other) => xs.get(other) ?? 0),
+          xs.get(id) ?? 0,
+        );
       });
     }
   }
