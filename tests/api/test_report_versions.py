@@ -103,9 +103,9 @@ async def test_a_changed_sentence_is_checked_by_rules_against_the_stored_text(ap
 
 async def test_a_sentence_can_cite_another_passage_that_the_run_has_read(api: Api) -> None:
     run = await finished(api)
-    found = (await api.http.get(f"/api/v1/runs/{run}/evidence", params={"q": "SUN water"})).json()
-    (passage,) = found["items"]
-    assert (passage["id"], passage["title"], passage["text"], found["next"]) == ("E1", "Salt", TEXT, None)
+    listed = (await api.http.get(f"/api/v1/runs/{run}/evidence", params={"q": "SUN water"})).json()
+    (passage,) = listed["items"]
+    assert (passage["id"], passage["title"], passage["text"], listed["next"]) == ("E1", "Salt", TEXT, None)
     assert (await api.http.get(f"/api/v1/runs/{run}/evidence", params={"q": "moon"})).json()["items"] == []
     edit = await load_edit(api, run)
     cited = {"passage": passage["passage"], "quote": SECOND}

@@ -1,6 +1,6 @@
 """Edits of a report by a person. The functions are pure.
 
-Sentences that stay as they were keep their verdicts. A new or changed sentence is checked by the same rules as those of
+Unchanged sentences keep their verdicts. A new or changed sentence is checked by the same rules as those of
 a run, and is marked. Each of its citations is one of the edited version, or quotes a passage that the run has read, so
 none can point to nothing.
 """
@@ -83,8 +83,8 @@ def list_needed_spans(base: Report, edit: ReportEdit) -> tuple[SourceSpan, ...]:
     chosen = [choice for sentence in edit.sentences() for choice in sentence.citations]
     new = [choice.passage for choice in chosen if isinstance(choice, NewCitation)]
     numbers = {choice for choice in chosen if isinstance(choice, int)}
-    kept = [citation.span for citation in base.citations if citation.number in numbers]
-    return tuple(dict.fromkeys((*kept, *new, *map(widen_span, new))))
+    base_spans = [citation.span for citation in base.citations if citation.number in numbers]
+    return tuple(dict.fromkeys((*base_spans, *new, *map(widen_span, new))))
 
 
 def apply_edit(
@@ -130,7 +130,7 @@ def _check_changed(base: Report, edited: Report) -> None:
     if not edited.sentences():
         raise InvalidInput("sections", "the report has no sentence left", "Keep one, or delete the run.")
     if edited == base:
-        raise InvalidInput("sections", "the edit changes nothing", "Change something, or leave the version as it is.")
+        raise InvalidInput("sections", "the edit changes nothing", "Change something, or leave the version unchanged.")
 
 
 @dataclass(slots=True)
@@ -181,11 +181,13 @@ class _Editor:
         cited = {n for s in edited.sentences() for n in (*s.citations, *s.passages)}
         before = {n for s in self.base.sentences() for n in (*s.citations, *s.passages)}
         conflicts = tuple(one for one in edited.conflicts if cited & {*one.citations} or not before & {*one.citations})
-        judged = {n for s in edited.sentences() if (j := s.judgment) for n in (j.passage, j.contradiction) if n}
-        kept = cited | judged | {n for one in conflicts for n in one.citations}
+        judgment_numbers = {
+            n for s in edited.sentences() if (j := s.judgment) for n in (j.passage, j.contradiction) if n
+        }
+        numbers = cited | judgment_numbers | {n for one in conflicts for n in one.citations}
         return replace(
             edited,
-            citations=tuple(self.citations[n] for n in sorted(kept) if n in self.citations),
+            citations=tuple(self.citations[n] for n in sorted(numbers) if n in self.citations),
             conflicts=conflicts,
             revision=None,
             follow_up=replace(edited.follow_up, changes=None) if edited.follow_up else None,
@@ -207,18 +209,20 @@ class _Editor:
         return choice
 
     def _add_citation(self, choice: NewCitation, where: str) -> int:
-        found = next((one for one in self.evidence if one.span == choice.passage), None)
-        if found is None:
+        passage = next((one for one in self.evidence if one.span == choice.passage), None)
+        if passage is None:
             problem = "the run has not read this passage"
             raise InvalidInput(f"{where}.citations", problem, "Choose one from the evidence of the run.")
-        draft = DraftCitation(evidence=found.id, quote=choice.quote)
-        located = locate_citation(draft, {found.id: found}, self.lookup_text)
+        draft = DraftCitation(evidence=passage.id, quote=choice.quote)
+        located = locate_citation(draft, {passage.id: passage}, self.lookup_text)
         if isinstance(located, str) or not located.is_quote:
             problem = "it quotes no words of its passage" if not isinstance(located, str) else located.rstrip(".")
             raise InvalidInput(f"{where}.citations", problem, "Quote words exactly as they stand in the passage.")
         known = next((c for c in self.citations.values() if c.span == located.span), None)
         number = known.number if known else max(self.citations, default=0) + 1
-        self.citations.setdefault(number, Citation(number, located.span, located.text, found.source_id, found.title))
+        self.citations.setdefault(
+            number, Citation(number, located.span, located.text, passage.source_id, passage.title)
+        )
         self.passages_only -= {number}
         self.added[number] = located
         return number
@@ -252,7 +256,7 @@ class _Editor:
 def _count_again(check: ClaimCheck, sentences: Iterable[Sentence]) -> ClaimCheck:
     """Return the work of the checker with the sentences that it still has judged."""
     claims = [sentence for sentence in sentences if sentence.verdict is not None]
-    judged = sum(sentence.judgment is not None for sentence in claims)
+    judgments = sum(sentence.judgment is not None for sentence in claims)
     failure = check.failure.removesuffix(CHANGED_TEXT).strip()
     changed = CHANGED_TEXT if any(s.is_edited and s.judgment is None for s in claims) else ""
-    return replace(check, claims=len(claims), judgments=judged, failure=" ".join(filter(None, (failure, changed))))
+    return replace(check, claims=len(claims), judgments=judgments, failure=" ".join(filter(None, (failure, changed))))

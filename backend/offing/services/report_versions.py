@@ -129,15 +129,16 @@ async def list_evidence(
 ) -> EvidencePage:
     """Return passages that a run has read and whose texts are still stored, in the order of retrieval.
 
-    Only those that contain all of `words`, in any case; empty means all. Raises NotFound if there is no such run.
+    Only those that contain all of `words`, in upper or lower case; empty means all. Raises NotFound if there is no such
+    run.
     """
     async with database.transaction(tenant_id) as connection:
         await run_summaries.get_run_status(connection, run_id)
         results = await steps.list_last_steps(connection, run_id, StepKind.TOOL_RESULT, MAX_TOOL_RESULTS)
-    found = await asyncio.to_thread(_find_passages, results, words)
-    page = found[position : position + limit]
+    matches = await asyncio.to_thread(_find_passages, results, words)
+    page = matches[position : position + limit]
     texts = await _read_texts(database, tenant_id, [one.span for one in page])
-    is_last = position + limit >= len(found)
+    is_last = position + limit >= len(matches)
     stored = [one for one in page if texts.get(one.span) == one.text]
     return EvidencePage(stored, None if is_last else position + limit)
 
@@ -153,9 +154,9 @@ def build_evidence_index(tool_results: Sequence[Step]) -> EvidenceIndex:
 
 
 def _find_passages(tool_results: Sequence[Step], words: str) -> list[Evidence]:
-    wanted = words.casefold().split()
+    query_words = words.casefold().split()
     passages = build_evidence_index(tool_results).as_dict().values()
-    return [one for one in passages if all(word in _list_words(one) for word in wanted)]
+    return [one for one in passages if all(word in _list_words(one) for word in query_words)]
 
 
 def _list_words(passage: Evidence) -> str:

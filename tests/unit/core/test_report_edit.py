@@ -70,7 +70,7 @@ BASE = Report(
 
 
 def edit_of(report: Report) -> ReportEdit:
-    """The report as it is, ready to be changed."""
+    """The unchanged report as an edit."""
 
     def keep(s: Sentence) -> EditedSentence:
         return EditedSentence(s.text, (*s.citations, *s.passages), s.layout, s.id)

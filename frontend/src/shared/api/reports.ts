@@ -98,7 +98,7 @@ export function evidenceQuery(runId: string, text: string) {
   });
 }
 
-/** Save an edited report as the next version. Status 409 means that somebody else has saved one in the meantime. */
+/** Save an edited report as the next version. Status 409 means that another one was saved in the meantime. */
 export function saveReport(runId: string, body: ReportEditRequest) {
   return unwrap(api.POST("/api/v1/runs/{run_id}/report/versions", { params: { path: { run_id: runId } }, body }));
 }
