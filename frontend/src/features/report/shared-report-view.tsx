@@ -17,8 +17,8 @@ export function SharedReportView({ report }: { report: SharedReport }) {
     <SharedSentence key={sentence.id} sentence={sentence} text={text} />
   );
   return (
-    <article className={`report ${styles.article}`}>
-      {report.question && (
+    <article className={`report ${styles.article} ${report.author.startsWith("extractive") ? "findings" : ""}`}>
+      {report.question && report.question !== report.title && (
         <p dir="auto" className={styles.question}>
           {report.question}
         </p>
