@@ -104,7 +104,9 @@ async function readLong(page, size) {
   const measured = await page.evaluate(() => {
     const visible = (selector) => {
       const box = document.querySelector(selector)?.getBoundingClientRect();
-      return box ? Math.max(0, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0)) : 0;
+      return box && box.width > innerWidth / 3
+        ? Math.max(0, Math.min(box.bottom, innerHeight) - Math.max(box.top, 0))
+        : 0;
     };
     const bars = [".run-head", ".minimap-panel", ".run-tabs", ".message-bar", "header"].map((one) => [
       one,
