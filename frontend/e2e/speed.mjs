@@ -44,10 +44,11 @@ async function medianTo(context, path, selector) {
 /** Scroll a list for some seconds, frame by frame. Returns the 95th percentile of the time between frames. */
 async function scrollFrames(page, selector) {
   return await page.evaluate(async (wanted) => {
-    const list = document.querySelector(wanted);
-    const scroller = [list, ...list.querySelectorAll("*")].find(
-      (one) => one.scrollHeight > one.clientHeight + 100 && /auto|scroll/.test(getComputedStyle(one).overflowY),
-    );
+    const isScroller = (one) =>
+      one.scrollHeight > one.clientHeight + 100 && /auto|scroll/.test(getComputedStyle(one).overflowY);
+    let scroller = document.querySelector(wanted);
+    while (scroller && !isScroller(scroller)) scroller = scroller.parentElement;
+    scroller ??= document.scrollingElement;
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
     scroller.scrollTop = 0;
     const times = [];

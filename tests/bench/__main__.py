@@ -94,7 +94,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "sandbox": Alone(sandbox_speed),
     "policy": Alone(policy_speed, 5),
     "pages": Alone(pages_speed),
-    "page": Alone(web_ui_speed),
+    "browser": Alone(web_ui_speed),
     "fairness": Alone(fairness, 3),
     "retrieval": Alone(retrieval_quality),
     "library": Alone(library_size),
