@@ -45,8 +45,8 @@ def walk(home: Path, *options: str) -> "subprocess.CompletedProcess[str]":
         subprocess.run([sys.executable, "-m", "offing.cli", "down"], env=environment, capture_output=True, check=False)
 
 
-def _link(told: str) -> str:
-    return next(word for word in told.split() if "/login?token=" in word)
+def _link(output: str) -> str:
+    return next(word for word in output.split() if "/login?token=" in word)
 
 
 if __name__ == "__main__":
