@@ -20,15 +20,16 @@ async function tell(what) {
 async function readTimeline(page) {
   return await page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 50)));
-    const list = document.querySelector(".timeline");
-    const scroller = [list, ...list.querySelectorAll("*")].find(
-      (element) =>
-        element.scrollHeight > element.clientHeight && /auto|scroll/.test(getComputedStyle(element).overflowY),
-    );
+    const isScroller = (one) =>
+      one.scrollHeight > one.clientHeight && /auto|scroll/.test(getComputedStyle(one).overflowY);
+    let scroller = document.querySelector(".timeline");
+    while (scroller && !isScroller(scroller)) scroller = scroller.parentElement;
+    scroller ??= document.scrollingElement;
     const shown = [];
     for (let top = 0; ; top += 200) {
-      if (scroller) scroller.scrollTop = top;
-      await frame();
+      scroller.scrollTop = top;
+      do await frame();
+      while (document.querySelector(".step-skeleton"));
       const rows = [...document.querySelectorAll(".step")].map((row) => ({
         at: row.getBoundingClientRect().top,
         seq: Number(row.querySelector(".step-seq").textContent.replace(/\D/g, "")),
@@ -39,7 +40,7 @@ async function readTimeline(page) {
       const order = view.map(([seq]) => seq);
       if (order.some((seq, nth) => nth > 0 && seq <= order[nth - 1])) throw new Error(`out of order: ${order}`);
       shown.push(...view.filter(([seq]) => seq > last));
-      if (!scroller || top + scroller.clientHeight >= scroller.scrollHeight) return shown;
+      if (top + scroller.clientHeight >= scroller.scrollHeight) return shown;
     }
   });
 }

@@ -67,7 +67,6 @@ UNITS: Mapping[str, tuple[float, str, str]] = {
     "%": (1, ".1%", ""),
     "turns": (1, ",.1f", " turns"),
     "score": (1, ".3f", ""),
-    "count": (1, ",.0f", ""),
 }
 """How values of a unit are rendered: factor, format and suffix. Times are stored in seconds."""
 

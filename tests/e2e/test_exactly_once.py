@@ -37,10 +37,10 @@ def test_steps_of_a_run_without_a_tab_and_with_one_are_shown_once_while_api_and_
             until(lambda: all(detail(http, run)["pending_input_requests"] for run in runs.values()))
             with browser(link.group(0), base, runs) as script:
                 assert line_of(script) == "ready"
-                displayed = while_restarting(http, home, runs, script)
+                timelines = while_restarting(http, home, runs, script)
             assert script.wait(PATIENCE) == 0
             for name, run in runs.items():
-                assert displayed[name] == recorded(http, run), name
+                assert timelines[name] == recorded(http, run), name
     finally:
         offing("down", home=home)
 
@@ -57,9 +57,9 @@ def while_restarting(http: httpx.Client, home: Path, runs: dict[str, str], scrip
     until(lambda: all(detail(http, run)["ended_at"] for run in runs.values()))
     counts = {name: detail(http, run)["last_seq"] for name, run in runs.items()}
     print(json.dumps(counts), file=script.stdin, flush=True)
-    displayed = line_of(script)
+    timelines = line_of(script)
     print("read", file=script.stdin, flush=True)
-    return displayed
+    return timelines
 
 
 def browser(link: str, base: str, runs: dict[str, str]) -> "subprocess.Popen[str]":
@@ -83,9 +83,9 @@ def line_of(script: "subprocess.Popen[str]") -> Any:
 def kill(home: Path, program: str) -> None:
     """Kill a program of the stack. The supervisor starts it again."""
     supervisor = psutil.Process(json.loads((home / "up.json").read_text())["pid"])
-    processes = [child for child in supervisor.children(recursive=True) if is_program(child, program)]
-    assert processes, program
-    for process in processes:
+    targets = [child for child in supervisor.children(recursive=True) if is_program(child, program)]
+    assert targets, program
+    for process in targets:
         process.kill()
 
 
