@@ -26,13 +26,16 @@ LEFT = {
     *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
     *("run_tag", "run_search", "run_search_queue", "uncounted_run"),
+    *("report_share", "run_event"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what
 is shared anyway. The words of a fork are indexed anew.
 """
 
-ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}}
-"""Checkpoints are numbered in the order in which they are copied, and no role has ended the fork."""
+ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}, "report": {"edited_by"}}
+"""Checkpoints are numbered in the order in which they are copied, no role has ended the fork, and versions that a person
+saved are not copied.
+"""
 
 COLUMNS = "select column_name from information_schema.columns where table_schema = 'app' and table_name = %s"
 

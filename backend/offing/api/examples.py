@@ -219,6 +219,7 @@ SENTENCE_EXAMPLE: Example = {
     "rule_verdict": "supported",
     "judgment": {"verdict": "supported", "reason": "It says so.", "passage": 1, "contradiction": None},
     "reasons": [],
+    "edited": False,
 }
 
 CITATION_EXAMPLE: Example = {
@@ -488,7 +489,31 @@ WEBHOOK_EXAMPLE: Example = {
     "created_at": TIMESTAMP,
 }
 
+REPORT_VERSION_EXAMPLE: Example = {
+    "version": 2,
+    "created_at": TIMESTAMP,
+    "title": REPORT_EXAMPLE["title"],
+    "author": "litellm:openai/gpt-5-mini",
+    "edited_by": "web_ui",
+    "note": "Shorter",
+    "base_version": 1,
+}
+
+EVIDENCE_EXAMPLE: Example = {
+    "id": "E3",
+    "source": "S1",
+    "source_id": SOURCE_ID,
+    "title": "Pool",
+    "heading": "Class: Pool",
+    "name": "docs/pool.md",
+    "passage": {"text_id": TEXT_ID, "start": 120, "end": 196},
+    "text": QUOTE,
+}
+
 EXAMPLES: dict[str, Example] = {
+    "ReportVersionPage": {"items": [REPORT_VERSION_EXAMPLE], "next": None},
+    "EvidencePassagePage": {"items": [EVIDENCE_EXAMPLE], "next": None},
+    "ReportChangesOut": {"answer": [], "sections": [], "kept_sections": 3, "title_before": ""},
     "NotificationPage": {"items": [NOTIFICATION_EXAMPLE], "next": None, "unread_count": 1},
     "WebhookIn": {"address": "https://hooks.example/offing", "events": ["run.waiting", "run.failed"]},
     "WebhookOut": WEBHOOK_EXAMPLE,

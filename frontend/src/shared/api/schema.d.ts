@@ -3719,7 +3719,28 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** EvidencePassagePage */
+        /**
+         * EvidencePassagePage
+         * @example {
+         *       "items": [
+         *         {
+         *           "heading": "Class: Pool",
+         *           "id": "E3",
+         *           "name": "docs/pool.md",
+         *           "passage": {
+         *             "end": 196,
+         *             "start": 120,
+         *             "text_id": "01980000-0000-7000-8000-00000000000d"
+         *           },
+         *           "source": "S1",
+         *           "source_id": "01980000-0000-7000-8000-00000000000c",
+         *           "text": "A Pool keeps several Client instances connected to the same upstream target.",
+         *           "title": "Pool"
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
         EvidencePassagePage: {
             /** Items */
             items: components["schemas"]["EvidencePassageOut"][];
@@ -6200,6 +6221,12 @@ export interface components {
         /**
          * ReportChangesOut
          * @description Differences from the version before, found by comparison.
+         * @example {
+         *       "answer": [],
+         *       "kept_sections": 3,
+         *       "sections": [],
+         *       "title_before": ""
+         *     }
          */
         ReportChangesOut: {
             /**
@@ -6271,6 +6298,7 @@ export interface components {
          *         "citations": [
          *           1
          *         ],
+         *         "edited": false,
          *         "id": "s1",
          *         "judgment": {
          *           "contradiction": null,
@@ -6327,6 +6355,7 @@ export interface components {
          *               "citations": [
          *                 1
          *               ],
+         *               "edited": false,
          *               "id": "s1",
          *               "judgment": {
          *                 "contradiction": null,
@@ -6494,7 +6523,23 @@ export interface components {
             /** Version */
             version: number;
         };
-        /** ReportVersionPage */
+        /**
+         * ReportVersionPage
+         * @example {
+         *       "items": [
+         *         {
+         *           "author": "litellm:openai/gpt-5-mini",
+         *           "base_version": 1,
+         *           "created_at": "2026-11-21T09:00:00Z",
+         *           "edited_by": "web_ui",
+         *           "note": "Shorter",
+         *           "title": "How undici reuses connections",
+         *           "version": 2
+         *         }
+         *       ],
+         *       "next": null
+         *     }
+         */
         ReportVersionPage: {
             /** Items */
             items: components["schemas"]["ReportVersionOut"][];
@@ -8817,6 +8862,7 @@ export interface components {
          *         "citations": [
          *           1
          *         ],
+         *         "edited": false,
          *         "id": "s1",
          *         "judgment": {
          *           "contradiction": null,
@@ -8870,6 +8916,7 @@ export interface components {
          *               "citations": [
          *                 1
          *               ],
+         *               "edited": false,
          *               "id": "s1",
          *               "judgment": {
          *                 "contradiction": null,
