@@ -33,8 +33,8 @@ is shared anyway. The words of a fork are indexed anew.
 """
 
 ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}, "report": {"edited_by"}}
-"""Checkpoints are numbered in the order in which they are copied, no role has ended the fork, and versions that a person
-saved are not copied.
+"""Checkpoints are numbered in the order in which they are copied, no role has ended the fork, and a version that
+a person saved is not copied.
 """
 
 COLUMNS = "select column_name from information_schema.columns where table_schema = 'app' and table_name = %s"

@@ -265,6 +265,10 @@ REPORT_EXAMPLE: Example = {
     "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
     "conflicts": [],
     "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
+    "edited_by": None,
+    "note": "",
+    "base_version": None,
+    "latest_version": 1,
     "created_at": TIMESTAMP,
 }
 
@@ -456,9 +460,9 @@ SHARE_EXAMPLE: Example = {
     "opened_count": 3,
 }
 
-SHARED_REPORT_EXAMPLE: Example = {
-    key: value for key, value in REPORT_EXAMPLE.items() if key not in ("run_id", "revision")
-} | {
+NOT_SHARED = ("run_id", "revision", "edited_by", "note", "base_version", "latest_version")
+
+SHARED_REPORT_EXAMPLE: Example = {key: value for key, value in REPORT_EXAMPLE.items() if key not in NOT_SHARED} | {
     "question": QUESTION,
     "citations": [
         {key: CITATION_EXAMPLE[key] for key in ("number", "title", "quote", "verified", "source", "position")}

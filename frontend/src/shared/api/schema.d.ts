@@ -6317,6 +6317,7 @@ export interface components {
          *         "verdict": "supported"
          *       },
          *       "author": "extractive",
+         *       "base_version": null,
          *       "check": {
          *         "checked_by": "openai/gpt-5.2",
          *         "claims": 1,
@@ -6342,8 +6343,11 @@ export interface components {
          *       "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
          *       "conflicts": [],
          *       "created_at": "2026-11-21T09:00:00Z",
+         *       "edited_by": null,
          *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
+         *       "latest_version": 1,
          *       "limitations": "Assembled from quoted sentences without a language model.",
+         *       "note": "",
          *       "reason": "answered",
          *       "revision": null,
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
