@@ -18,7 +18,24 @@ const press = (name) => async (page, say) => {
 export const SCREENS = [
   { name: "home", path: () => "/", quick: true },
   { name: "home-question", path: () => `/?ask=${encodeURIComponent("Who built the third Eddystone tower?")}` },
-  { name: "home-settings", path: () => "/", open: press("Settings"), quick: true },
+  { name: "home-options", path: () => "/", open: press("Options") },
+  {
+    name: "home-several",
+    path: () => "/?ask=Who+built+it%3F",
+    open: async (page, say) => page.getByLabel(say("Several questions")).check(),
+  },
+  { name: "account", path: () => "/", open: press("Account"), quick: true },
+  {
+    name: "notifications",
+    path: () => "/",
+    open: async (page, say) =>
+      page
+        .locator('[aria-haspopup="dialog"]')
+        .filter({ visible: true })
+        .and(page.getByRole("button", { name: new RegExp(`notification|${say("Notifications")}`, "i") }))
+        .first()
+        .click(),
+  },
   {
     name: "command-palette",
     path: () => "/",
@@ -37,8 +54,18 @@ export const SCREENS = [
   },
   { name: "runs", path: () => "/runs", quick: true },
   { name: "runs-none-found", path: () => "/runs?q=zeppelin" },
+  { name: "runs-found", path: () => "/runs?q=lighthouse" },
+  { name: "runs-filtered", path: () => "/runs?graph=agentflow", open: press("Filters") },
+  { name: "runs-compare", path: (ids) => `/runs/compare?a=${ids.answered}&b=${ids.followed}` },
   { name: "run-report", path: (ids) => `/runs/${ids.answered}?tab=report`, quick: true },
   { name: "run-citation", path: (ids) => `/runs/${ids.answered}?tab=report&cite=%5B1%5D` },
+  { name: "run-claims", path: (ids) => `/runs/${ids.answered}?tab=report&part=claims`, quick: true },
+  { name: "run-edit", path: (ids) => `/runs/${ids.answered}?tab=report&part=edit` },
+  { name: "run-versions", path: (ids) => `/runs/${ids.answered}?tab=report&part=versions` },
+  { name: "run-share", path: (ids) => `/runs/${ids.answered}?tab=report`, open: press("Share") },
+  { name: "run-graph", path: (ids) => `/runs/${ids.answered}?tab=graph`, quick: true },
+  { name: "run-cost", path: (ids) => `/runs/${ids.answered}?tab=cost` },
+  { name: "run-search", path: (ids) => `/runs/${ids.answered}?tab=timeline&q=tower` },
   { name: "run-timeline", path: (ids) => `/runs/${ids.answered}?tab=timeline`, quick: true },
   { name: "run-step", path: (ids) => `/runs/${ids.answered}?tab=timeline&step=3` },
   { name: "run-sources", path: (ids) => `/runs/${ids.answered}?tab=sources` },
@@ -52,6 +79,11 @@ export const SCREENS = [
   { name: "library", path: () => "/library", quick: true },
   { name: "library-collection", path: () => "/library?collection=lighthouses" },
   { name: "library-search", path: () => "/library?q=lighthouse" },
+  ...["models", "search", "mcp", "tool-policies", "api-keys", "spending", "retention", "health", "notifications"].map(
+    (section) => ({ name: `settings-${section}`, path: () => `/settings/${section}`, quick: section === "models" }),
+  ),
+  { name: "settings-appearance", path: () => "/settings/appearance" },
+  { name: "shared-report", path: (ids) => ids.shared, quick: true },
   { name: "training", path: () => "/training", quick: true },
   { name: "training-job", path: (ids) => `/training?job=${ids.job}` },
   { name: "training-policy", path: () => "/training?policy=planner" },

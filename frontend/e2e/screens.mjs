@@ -56,7 +56,7 @@ async function readCatalog(language) {
 /** Wait until the page loads nothing: its code and texts, what it asked the server for, and its fonts. */
 async function settle(page) {
   await page.locator("main, dialog[open]").first().waitFor();
-  await page.waitForFunction(() => !document.querySelector('[role="status"].quiet'));
+  await page.waitForFunction(() => !document.querySelector("[data-loading]"));
   // An open stream keeps the network busy, so this asks for a short rest of the document.
   await page.evaluate(() =>
     new Promise((resolve) => {
@@ -99,7 +99,8 @@ async function findFaults(page, messageIds) {
         const isInText = getComputedStyle(element).display === "inline" || element.closest("p, .sentence") !== null;
         const isOutside = box.right <= 0 || box.width <= 1 || box.height <= 1;
         const isHidden = isOutside || element.disabled || !element.checkVisibility({ visibilityProperty: true });
-        const target = /^(checkbox|radio|range)$/.test(element.type) ? (element.closest("label") ?? element) : element;
+        const isLabeled = /^(checkbox|radio|range)$/.test(element.type);
+        const target = isLabeled ? (element.closest("label") ?? element.labels?.[0] ?? element) : element;
         const { width, height } = target.getBoundingClientRect();
         if (!isInText && !isHidden && Math.min(width, height) < minimum - 0.5) {
           const size = `${Math.round(width)} × ${Math.round(height)}`;

@@ -32,7 +32,9 @@ PATIENCE = 240
 
 
 def fill(base: str, link: str) -> dict[str, str]:
-    """Add documents and runs to a stack. Returns the id of each run, and `source`, a document.
+    """Add documents and runs to a stack.
+
+    Returns the id of each run, `source`, a document, and `shared`, the address of a shared report.
 
     `link` is a login link, whose session the requests use.
     """
@@ -51,6 +53,7 @@ def fill(base: str, link: str) -> dict[str, str]:
         organized = {"title": "Towers on reefs", "tags": ["lighthouses", "review"], "pinned": True}
         http.patch(f"/api/v1/runs/{ids['iterresearch']}", json=organized).raise_for_status()
         _until(lambda: _settled(_get(http, f"/runs/{ids['followed']}")))
+        ids["shared"] = _share(http, ids["answered"])
         ids["source"] = _get(http, "/library")["items"][0]["id"]
         return ids
 
@@ -74,6 +77,12 @@ def _submit(http: httpx.Client, body: Mapping[str, Any]) -> str:
     response = http.post("/api/v1/runs", json={"budget": {"max_turns": 4}, **body})
     response.raise_for_status()
     return response.json()["id"]
+
+
+def _share(http: httpx.Client, run: str) -> str:
+    response = http.post(f"/api/v1/runs/{run}/shares", json={"days": 30, "label": "For the museum"})
+    response.raise_for_status()
+    return response.json()["path"]
 
 
 def _settled(run: Mapping[str, Any]) -> bool:

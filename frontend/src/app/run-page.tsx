@@ -180,7 +180,12 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
           controls={
             <RunControls
               run={run}
-              exports={shownVersion !== null && <ExportMenu runId={run.id} version={shownVersion} primary={!active} />}
+              hasReport={shownVersion !== null}
+              exports={
+                // The report has its own, which stays in view while it is read.
+                shownVersion !== null &&
+                tab !== "report" && <ExportMenu runId={run.id} version={shownVersion} primary={!active} />
+              }
             />
           }
         />

@@ -7,8 +7,15 @@ import { Dialog } from "@/shared/ui/dialog";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { ShareButton } from "./share-button";
 
-/** Buttons to pause, finish early, cancel and export. `exports` is the menu of an existing report. */
-export function RunControls({ run, exports }: { run: RunDetail; exports: ReactNode }) {
+interface RunControlsProps {
+  run: RunDetail;
+  hasReport: boolean;
+  /** The menu that exports the report. */
+  exports: ReactNode;
+}
+
+/** Buttons to pause, finish early, cancel, share and export. */
+export function RunControls({ run, hasReport, exports }: RunControlsProps) {
   const [isConfirming, setIsConfirming] = useState(false);
   const client = useQueryClient();
   // Pause and finish take effect at the end of the current step. Until then the button shows that the request was sent.
@@ -53,7 +60,7 @@ export function RunControls({ run, exports }: { run: RunDetail; exports: ReactNo
           </button>
         </>
       )}
-      {exports && <ShareButton runId={run.id} />}
+      {hasReport && <ShareButton runId={run.id} />}
       {exports}
       <ProblemNote error={control.error} />
       <Dialog open={isConfirming} onClose={() => setIsConfirming(false)} title={t`Cancel this run?`}>

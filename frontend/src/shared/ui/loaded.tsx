@@ -73,7 +73,7 @@ function LoadingText({ label, failureReason }: { label: string; failureReason: u
   const [startedAt] = useState(now);
   const seconds = (now - startedAt) / 1000;
   return (
-    <div className="quiet" role="status">
+    <div className="quiet" role="status" data-loading="">
       <p>
         <Trans>Loading {label}…</Trans>
         {seconds >= SLOW_SECONDS && <span className="num"> {formatDuration(seconds)}</span>}
