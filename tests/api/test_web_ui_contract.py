@@ -42,7 +42,6 @@ CALL = re.compile(r'\bapi\.(GET|POST|PUT|PATCH|DELETE)\(\s*"(/api/v1/[^"]+)"')
 
 WRITTEN = {
     ("GET", "/api/v1/events"),
-    ("GET", "/api/v1/runs/{run_id}/export"),
     ("GET", "/api/v1/runs/{run_id}/files/{sha256}"),
     ("GET", "/api/v1/shared/{token}/export"),
     ("GET", "/api/v1/health/ready"),
