@@ -140,7 +140,7 @@ test("a run is created, messaged, paused, resumed and ended", async () => {
     code: true,
     length: "brief" as const,
   };
-  const run = await runs.createRun(buildRunRequest(draft, graphs), "contract-1");
+  const run = await runs.createRun(buildRunRequest(draft, { graphs, toolPolicy: null }), "contract-1");
   for (const search of ["", "salt"]) {
     const recent = await client.fetchQuery(runs.recentRunsQuery(search));
     expect(recent.items.every(({ minimap }) => typeof minimap === "string")).toBe(true);
@@ -169,7 +169,7 @@ test("a way to ask is saved, renamed, updated and deleted", async () => {
     reviewPlan: true,
   };
   const saved = await asking.createQuestionPreset("Contracts", toPreset(settings, graphs));
-  expect(fromPreset(saved.settings, graphs)).toEqual(settings);
+  expect(fromPreset(saved.settings, graphs, "")).toEqual(settings);
   await asking.changeQuestionPreset(saved.id, { name: "Contracts, long" });
   await asking.changeQuestionPreset(saved.id, { settings: toPreset({ ...settings, length: "long" }, graphs) });
   expect((await client.fetchQuery(asking.questionPresetsQuery)).items[0]?.settings.report_style?.length).toBe("long");

@@ -37,6 +37,7 @@ export const ON_DEMAND = [
   "src/features/home/options-panel.tsx",
   "src/features/home/question-list.tsx",
   "src/features/home/recent-runs.tsx",
+  "src/features/home/tool-policy.ts",
   "src/features/input-requests/pending-input-requests.tsx",
   "src/features/notifications/notification-bell.tsx",
   "src/features/notifications/notification-list.tsx",

@@ -60,6 +60,7 @@ export const server = setupServer(
     ]),
   ),
   http.get(at("/run-statistics"), () => HttpResponse.json({ items: [] })),
+  http.get(at("/tool-policies"), () => HttpResponse.json([])),
   http.get(at("/question-presets"), () => HttpResponse.json({ items: [] })),
   http.get(at("/runs"), () => HttpResponse.json({ items: [], next: null })),
   http.get(at("/tags"), () => HttpResponse.json({ items: [], next: null })),

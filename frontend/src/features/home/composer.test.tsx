@@ -286,9 +286,126 @@ test("pasted files are attached", async () => {
   await waitFor(() => expect(uploads).toBe(1));
 });
 
+const SEARCHING = {
+  name: "searching",
+  policy: { rules: [{ tool: "web_search", allow_other_args: true, max_calls: 20 }] },
+  updated_at: "2026-01-01T12:00:00Z",
+};
+
+/** Serve tool policies, which a test can change. */
+function storeToolPolicies() {
+  const stored: { name: string; policy: Body | null; updated_at: string }[] = [
+    SEARCHING,
+    { ...SEARCHING, name: "older", policy: null },
+  ];
+  server.use(http.get(at("/tool-policies"), () => HttpResponse.json(stored)));
+  return stored;
+}
+
+test("a stored tool policy reaches the request as it is stored at that moment", async () => {
+  const bodies = recordRuns();
+  const stored = storeToolPolicies();
+  const { user } = await openOptions();
+  const select = await screen.findByRole("combobox", { name: "Tool policy" });
+  expect(screen.getByRole("option", { name: "older (this version of Offing cannot read it)" })).toBeDisabled();
+  await user.selectOptions(select, "searching");
+  expect(screen.getByText("tool policy searching")).toBeVisible();
+  const tightened = { rules: [{ tool: "web_search", max_calls: 1 }] };
+  stored[0] = { ...SEARCHING, policy: tightened };
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(bodies).toHaveLength(1));
+  expect(bodies[0]?.tool_policy).toEqual(tightened);
+});
+
+test("a question without a tool policy names none", async () => {
+  const bodies = recordRuns();
+  storeToolPolicies();
+  const { user } = await openOptions();
+  expect(await screen.findByRole("combobox", { name: "Tool policy" })).toHaveDisplayValue("The default");
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(bodies).toHaveLength(1));
+  expect(bodies[0]).not.toHaveProperty("tool_policy");
+});
+
+test("without a stored tool policy, the options lead to where one is written", async () => {
+  await openOptions();
+  expect(await screen.findByRole("link", { name: "Write your own" })).toHaveAttribute(
+    "href",
+    "/settings/tool-policies",
+  );
+  expect(screen.queryByRole("combobox", { name: "Tool policy" })).toBeNull();
+});
+
+test("a tool policy that was deleted meanwhile is an error of its field, and nothing is sent", async () => {
+  const bodies = recordRuns();
+  const stored = storeToolPolicies();
+  const { user } = await openOptions();
+  await user.selectOptions(await screen.findByRole("combobox", { name: "Tool policy" }), "searching");
+  await user.click(screen.getByRole("button", { name: "Options" }));
+  stored.shift();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  const select = await screen.findByRole("combobox", { name: "Tool policy" });
+  expect(select).toBeInvalid();
+  expect(select).toHaveAccessibleDescription(/searching is no longer stored\. Select another one, or the default\./);
+  expect(bodies).toEqual([]);
+  await user.selectOptions(select, "");
+  expect(select).toBeValid();
+  await user.click(screen.getByRole("button", { name: "Ask" }));
+  await waitFor(() => expect(bodies).toHaveLength(1));
+});
+
+test("several questions have the same tool policy, and none is sent without it", async () => {
+  const bodies = recordRuns();
+  const stored = storeToolPolicies();
+  const { user } = await openOptions("First question?");
+  const select = await screen.findByRole("combobox", { name: "Tool policy" });
+  await user.selectOptions(select, "searching");
+  await user.click(screen.getByRole("checkbox", { name: "Several questions" }));
+  const text = screen.getByRole("textbox", { name: "Questions, one per line" });
+  await user.click(text);
+  await user.paste("\nSecond question?");
+  const policy = stored.shift();
+  const askBoth = async () => {
+    await user.click(await screen.findByRole("button", { name: "Ask 2 questions…" }));
+    await user.click(screen.getByRole("button", { name: "Start 2 runs" }));
+  };
+  await askBoth();
+  await waitFor(() => expect(select).toBeInvalid());
+  expect(text).toHaveValue("First question?\nSecond question?");
+  expect(bodies).toEqual([]);
+  if (policy) stored.unshift(policy);
+  await askBoth();
+  await waitFor(() => expect(bodies).toHaveLength(2));
+  expect(bodies.map(({ tool_policy }) => tool_policy)).toEqual([SEARCHING.policy, SEARCHING.policy]);
+});
+
+test("a saved way to ask keeps no tool policy, and applying one keeps the selected", async () => {
+  storeToolPolicies();
+  const saved: Body[] = [];
+  const settings = { graph: "agentflow", budget: { depth: "deep", max_turns: 40 }, scope: { web: true }, engines: {} };
+  const preset = { id: RUN_ID, name: "News", settings, created_at: "", updated_at: "" };
+  server.use(
+    http.get(at("/question-presets"), () => HttpResponse.json({ items: [preset] })),
+    http.patch(at("/question-presets/:id"), async ({ request }) => {
+      saved.push((await request.json()) as Body);
+      return HttpResponse.json(preset);
+    }),
+  );
+  const { user } = await openOptions();
+  const select = await screen.findByRole("combobox", { name: "Tool policy" });
+  await user.selectOptions(select, "searching");
+  await user.selectOptions(screen.getByRole("combobox", { name: "Saved ways to ask" }), "News");
+  await waitFor(() => expect(screen.getByRole("radio", { name: "Deep" })).toBeChecked());
+  expect(select).toHaveDisplayValue("searching");
+  await user.click(screen.getByRole("button", { name: "Update" }));
+  await waitFor(() => expect(saved).toHaveLength(1));
+  expect(saved[0]).not.toHaveProperty("settings.tool_policy");
+});
+
 test("the options of an earlier version of the page are completed", async () => {
   sessionStorage.setItem("offing.draft.local:question.settings", JSON.stringify({ turns: 40, web: true }));
   renderPage("/");
   expect(await screen.findByRole("radio", { name: "Deep" })).toBeChecked();
   expect(screen.getByText("web")).toBeVisible();
+  expect(screen.queryByText(/tool policy/)).toBeNull();
 });

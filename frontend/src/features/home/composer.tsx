@@ -3,7 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
-import { graphsQuery, tenantQuery } from "@/shared/api/installation";
+import { tenantQuery } from "@/shared/api/installation";
 import type { Run } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
 import { useDraft } from "@/shared/ui/drafts";
@@ -16,8 +16,9 @@ import { DepthField } from "./depth-field";
 import { listDifferences } from "./differences";
 import { DocumentsField } from "./documents-field";
 import { buildRunRequest, describeAttached, type QuestionDraft } from "./request";
+import { loadRequestParts } from "./request-parts";
 import { completeSettings, DEFAULT_SETTINGS, type Settings } from "./settings";
-import { type FieldErrors, findField, needsGraphs, validateDraft, validateEngine } from "./validation";
+import { type FieldErrors, findField, validateDraft } from "./validation";
 import { WhoAnswers } from "./who-answers";
 import "./composer.css";
 
@@ -50,12 +51,7 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
   const settings = completeSettings(stored);
   const tenant = useQuery(tenantQuery);
   const submission = useCreateRun(
-    async (draft: QuestionDraft) => {
-      const graphs = needsGraphs(draft) ? await client.ensureQueryData(graphsQuery) : [];
-      const error = validateEngine(draft, graphs);
-      if (error) throw new ProblemError(422, t`The run was not created`, error, t`Model`);
-      return buildRunRequest(draft, graphs);
-    },
+    async (draft: QuestionDraft) => buildRunRequest(draft, await loadRequestParts(client, draft)),
     (run) => {
       setQuestion("");
       setSettings(DEFAULT_SETTINGS);
@@ -74,22 +70,23 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
   const change = (part: Partial<Settings>) => {
     setSettings({ ...settings, ...part });
     setErrors({});
+    // What was rejected is no longer what would be sent.
+    if (submission.isError) submission.reset();
+  };
+  const openOptions = (found: FieldErrors) => {
+    if (listOptionErrors(found).length > 0) setShowsOptions(true);
   };
 
   const check = (checked: QuestionDraft): boolean => {
     const found = validateDraft(checked);
     setErrors(found);
     setIsBusyError(busy);
-    if (listOptionErrors(found).length > 0) setShowsOptions(true);
+    openOptions(found);
     return !busy && Object.keys(found).length === 0;
   };
   const submit = () => {
     if (isList || !check(draft)) return;
-    submission.mutate(draft, {
-      onError: (error) => {
-        if (listOptionErrors(readServerErrors(error)).length > 0) setShowsOptions(true);
-      },
-    });
+    submission.mutate(draft, { onError: (error) => openOptions(readServerErrors(error)) });
   };
   const uploadPicked = (picked: PickedFolder[] | Promise<PickedFolder[]>) => upload.send(picked, "");
   const handleDrop = (event: DragEvent) => {
@@ -183,6 +180,11 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
         <QuestionList
           draft={draft}
           onCheck={check}
+          onProblem={(error) => {
+            const found = readServerErrors(error);
+            setErrors(found);
+            openOptions(found);
+          }}
           onText={setQuestion}
           onDone={() => {
             setIsList(false);

@@ -19,6 +19,7 @@ export function listDifferences(settings: Settings): string[] {
     settings.web && of("excludedDomains") && t`not ${splitDomains(settings.excludedDomains).join(", ")}`,
     of("offline") && t`offline`,
     of("code") && t`code`,
+    of("toolPolicy") && t`tool policy ${settings.toolPolicy}`,
     settings.mcp.length > 0 && joinList([...settings.mcp]),
     of("usd") && t`at most $${settings.usd.trim()}`,
     of("minutes") && t`at most ${settings.minutes.trim()} min`,

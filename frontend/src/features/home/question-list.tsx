@@ -5,7 +5,6 @@ import { Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 import { runStatisticsQuery } from "@/shared/api/asking";
 import { ProblemError } from "@/shared/api/client";
-import { graphsQuery } from "@/shared/api/installation";
 import { createRun } from "@/shared/api/runs";
 import { formatUsd } from "@/shared/format/numbers";
 import { randomId } from "@/shared/stream/browser";
@@ -15,15 +14,17 @@ import { useDraft } from "@/shared/ui/drafts";
 import { Failure } from "@/shared/ui/loaded";
 import { describeAmount, expect } from "./expectation";
 import styles from "./options.module.css";
-import { buildRunRequest, type QuestionDraft } from "./request";
+import { buildRunRequest, type QuestionDraft, type RequestParts } from "./request";
+import { loadRequestParts } from "./request-parts";
 import { MAX_QUESTIONS, splitQuestions, validateLine } from "./several";
-import { needsGraphs, validateEngine } from "./validation";
 
 interface QuestionListProps {
   /** The form. Its question is the text with one question per line. */
   draft: QuestionDraft;
   /** Check a draft and show its errors. Returns whether it is valid. */
   onCheck(draft: QuestionDraft): boolean;
+  /** Called with the reason if no question was sent. */
+  onProblem(error: unknown): void;
   /** Replace the text, so that only the questions are left that have no run. */
   onText(text: string): void;
   /** Called when the person is done with the results and every question has a run. */
@@ -38,7 +39,7 @@ interface Result {
 }
 
 /** The runs of a list of questions: how many they will be, what they may cost, and the result of each. */
-export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListProps) {
+export function QuestionList({ draft, onCheck, onProblem, onText, onDone }: QuestionListProps) {
   const client = useQueryClient();
   const statistics = useQuery(runStatisticsQuery);
   const [isConfirming, setConfirming] = useState(false);
@@ -52,12 +53,9 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
   const canAsk = questions.length > 0 && !isTooLong && invalid.length === 0;
   const expectation = statistics.data ? expect(statistics.data.items, draft) : null;
 
-  const ask = async (question: string): Promise<Result> => {
+  const ask = async (question: string, parts: RequestParts): Promise<Result> => {
     try {
-      const graphs = needsGraphs(draft) ? await client.ensureQueryData(graphsQuery) : [];
-      const problem = validateEngine(draft, graphs);
-      if (problem) return { question, runId: null, problem };
-      const request = buildRunRequest({ ...draft, question }, graphs);
+      const request = buildRunRequest({ ...draft, question }, parts);
       const text = JSON.stringify(request);
       const key = keys.current.get(text) ?? randomId();
       keys.current.set(text, key);
@@ -71,11 +69,19 @@ export function QuestionList({ draft, onCheck, onText, onDone }: QuestionListPro
     setConfirming(false);
     setSending(true);
     const done: Result[] = results.filter(({ runId }) => runId !== null);
-    for (const question of questions) {
-      done.push(await ask(question));
-      setResults([...done]);
+    try {
+      // Once for all of them, so that they have the same tool policy.
+      const parts = await loadRequestParts(client, draft);
+      for (const question of questions) {
+        done.push(await ask(question, parts));
+        setResults([...done]);
+      }
+      onText(done.flatMap(({ question, runId }) => (runId ? [] : [question])).join("\n"));
+    } catch (error) {
+      const problem = describeProblem(error);
+      setResults([...done, ...questions.map((question) => ({ question, runId: null, problem }))]);
+      onProblem(error);
     }
-    onText(done.flatMap(({ question, runId }) => (runId ? [] : [question])).join("\n"));
     setSending(false);
     client.invalidateQueries({ queryKey: ["runs"] });
   };

@@ -45,7 +45,7 @@ export function QuestionPresets({ settings, onReplace, preset, onPresetApplied }
   };
   const apply = useMutation({
     mutationFn: async (preset: QuestionPreset) =>
-      fromPreset(preset.settings, await client.ensureQueryData(graphsQuery)),
+      fromPreset(preset.settings, await client.ensureQueryData(graphsQuery), settings.toolPolicy),
     onSuccess: (next, { name }) => replace(next, t`The options are now those of “${name}”.`),
   });
   const requested = preset === null ? undefined : presets.data?.items.find(({ id }) => id === preset);
@@ -170,7 +170,10 @@ function NameDialog({ naming, settings, onClose, onSaved }: NameDialogProps) {
   return (
     <Dialog open onClose={onClose} title={naming.kind === "rename" ? t`Rename a way to ask` : t`Save a way to ask`}>
       <div className={styles.dialog}>
-        <Field label={t`Name`} description={t`The question and attached documents are not part of it.`}>
+        <Field
+          label={t`Name`}
+          description={t`The question, attached documents and the tool policy are not part of it.`}
+        >
           {(control) => (
             <Input
               {...control}

@@ -5,13 +5,23 @@ import { formatEngineConfig, type Graph } from "@/shared/api/installation";
 import { buildSettings } from "./request";
 import { DEFAULT_SETTINGS, type Settings } from "./settings";
 
-/** Return the settings to save. Documents that are attached to a question are not part of them. */
+/**
+ * Return the settings to save. Documents that are attached to a question are not part of them, and neither is its tool
+ * policy: the server keeps no name of one in a question preset, and a copy of its rules would not follow its changes.
+ */
 export function toPreset(settings: Settings, graphs: readonly Graph[]): QuestionSettings {
   return buildSettings({ ...settings, sources: [], attachedTo: [], singles: [] }, graphs) as QuestionSettings;
 }
 
-/** Return the settings of the form that a preset stands for. */
-export function fromPreset(saved: QuestionPreset["settings"], graphs: readonly Graph[]): Settings {
+/**
+ * Return the settings of the form that a preset stands for. A preset says nothing about the tool policy, so the selected
+ * one stays.
+ */
+export function fromPreset(
+  saved: QuestionPreset["settings"],
+  graphs: readonly Graph[],
+  toolPolicy: Settings["toolPolicy"],
+): Settings {
   const { budget, scope, report_style: style, interactions = [] } = saved;
   return {
     ...DEFAULT_SETTINGS,
@@ -29,6 +39,7 @@ export function fromPreset(saved: QuestionPreset["settings"], graphs: readonly G
     offline: scope.offline ?? false,
     mcp: scope.mcp ?? [],
     code: scope.code ?? false,
+    toolPolicy,
     length: style?.length ?? "",
     language: style?.language ?? "",
     template: style?.template ?? "",

@@ -2,9 +2,11 @@ import { expect, test } from "vitest";
 import { type Graph, listEngineOptions } from "@/shared/api/installation";
 import { buildRunRequest, describeAttached, type QuestionDraft } from "./request";
 import { DEFAULT_SETTINGS } from "./settings";
+import { validateToolPolicy } from "./tool-policy";
 import { findField, validateDraft, validateEngine } from "./validation";
 
 const GRAPHS = [{ name: "agentflow", roles: ["planner", "verifier"] }] as Graph[];
+const PARTS = { graphs: GRAPHS, toolPolicy: null };
 
 function draft(part: Partial<QuestionDraft> = {}): QuestionDraft {
   return { ...DEFAULT_SETTINGS, question: "  How?  ", sources: [], attachedTo: [], singles: [], ...part };
@@ -22,9 +24,9 @@ const SCOPE = {
 };
 
 test("empty limits are no limits, minutes become seconds", () => {
-  expect(buildRunRequest(draft(), GRAPHS).budget).toEqual({ depth: "standard", max_turns: 12 });
-  expect(buildRunRequest(draft({ turns: 40 }), GRAPHS).budget?.depth).toBe("deep");
-  expect(buildRunRequest(draft({ usd: "2.5", minutes: "3", tokens: "9000" }), GRAPHS).budget).toEqual({
+  expect(buildRunRequest(draft(), PARTS).budget).toEqual({ depth: "standard", max_turns: 12 });
+  expect(buildRunRequest(draft({ turns: 40 }), PARTS).budget?.depth).toBe("deep");
+  expect(buildRunRequest(draft({ usd: "2.5", minutes: "3", tokens: "9000" }), PARTS).budget).toEqual({
     depth: "standard",
     max_turns: 12,
     max_cost_usd: 2.5,
@@ -34,28 +36,28 @@ test("empty limits are no limits, minutes become seconds", () => {
 });
 
 test("attached documents replace collections", () => {
-  const request = buildRunRequest(draft({ collections: ["papers"], sources: ["x"] }), GRAPHS);
+  const request = buildRunRequest(draft({ collections: ["papers"], sources: ["x"] }), PARTS);
   expect(request.scope).toEqual({ ...SCOPE, sources: ["x"] });
 });
 
 test("the scope includes the web in addition to the documents, and only if it is selected", () => {
-  expect(buildRunRequest(draft({ collections: ["papers"], web: true }), GRAPHS).scope).toEqual({
+  expect(buildRunRequest(draft({ collections: ["papers"], web: true }), PARTS).scope).toEqual({
     ...SCOPE,
     collections: ["papers"],
     web: true,
   });
-  expect(buildRunRequest(draft({ sources: ["x"], web: true }), GRAPHS).scope).toMatchObject({ web: true });
+  expect(buildRunRequest(draft({ sources: ["x"], web: true }), PARTS).scope).toMatchObject({ web: true });
 });
 
 test("the scope names MCP servers", () => {
-  expect(buildRunRequest(draft({ mcp: ["wiki"] }), GRAPHS).scope).toMatchObject({ mcp: ["wiki"] });
+  expect(buildRunRequest(draft({ mcp: ["wiki"] }), PARTS).scope).toMatchObject({ mcp: ["wiki"] });
 });
 
 test("a selected engine answers every role of the graph, including model names with colons", () => {
-  const { engines } = buildRunRequest(draft({ engine: "litellm:ollama/qwen:7b" }), GRAPHS);
+  const { engines } = buildRunRequest(draft({ engine: "litellm:ollama/qwen:7b" }), PARTS);
   expect(Object.keys(engines)).toEqual(["planner", "verifier"]);
   expect(engines.planner).toMatchObject({ engine: "litellm", model: "ollama/qwen:7b" });
-  expect(buildRunRequest(draft(), GRAPHS).engines).toEqual({});
+  expect(buildRunRequest(draft(), PARTS).engines).toEqual({});
 });
 
 test("an invalid draft has an error that says what to change", () => {
@@ -83,12 +85,12 @@ test("engines that cannot be used are not offered", () => {
 });
 
 test("the scope includes code only if it is selected", () => {
-  expect(buildRunRequest(draft({ code: true }), GRAPHS).scope).toMatchObject({ code: true });
+  expect(buildRunRequest(draft({ code: true }), PARTS).scope).toMatchObject({ code: true });
 });
 
 test("more documents than a scope may name are named by the collections that hold them", () => {
   const sources = Array.from({ length: 1_001 }, (_, at) => String(at));
-  const scope = buildRunRequest(draft({ sources, attachedTo: ["papers"] }), GRAPHS).scope;
+  const scope = buildRunRequest(draft({ sources, attachedTo: ["papers"] }), PARTS).scope;
   expect(scope).toMatchObject({ collections: ["papers"], sources: [] });
   expect(validateDraft(draft({ question: "Why?", sources, attachedTo: ["papers"] }))).toEqual({});
 });
@@ -140,7 +142,7 @@ test("each option reaches the request", () => {
       clarify: true,
       reviewPlan: true,
     }),
-    GRAPHS,
+    PARTS,
   );
   expect(request).toMatchObject({
     preset: "fast",
@@ -150,9 +152,26 @@ test("each option reaches the request", () => {
     report_style: { length: "brief", language: "pt-BR", template: "Summary\nRisks" },
     interactions: ["clarify", "plan_review"],
   });
-  expect(buildRunRequest(draft({ offline: true }), GRAPHS).scope).toMatchObject({ offline: true });
-  expect(buildRunRequest(draft(), GRAPHS)).not.toHaveProperty("report_style");
-  expect(buildRunRequest(draft({ onlyDomains: "example.org" }), GRAPHS).scope).toEqual(SCOPE);
+  expect(buildRunRequest(draft({ offline: true }), PARTS).scope).toMatchObject({ offline: true });
+  expect(buildRunRequest(draft(), PARTS)).not.toHaveProperty("report_style");
+  expect(buildRunRequest(draft({ onlyDomains: "example.org" }), PARTS).scope).toEqual(SCOPE);
+});
+
+test("the tool policy of the request is the stored one, and by default there is none", () => {
+  const toolPolicy = { rules: [] };
+  expect(buildRunRequest(draft(), { graphs: GRAPHS, toolPolicy }).tool_policy).toEqual(toolPolicy);
+  expect(buildRunRequest(draft(), PARTS)).not.toHaveProperty("tool_policy");
+});
+
+test("a tool policy that is deleted or cannot be read is an error that names it", () => {
+  const stored = [
+    { name: "searching", policy: { rules: [] } },
+    { name: "older", policy: null },
+  ];
+  expect(validateToolPolicy({ toolPolicy: "" }, [])).toBeNull();
+  expect(validateToolPolicy({ toolPolicy: "searching" }, stored)).toBeNull();
+  expect(validateToolPolicy({ toolPolicy: "searching" }, [])).toMatch(/searching is no longer stored/);
+  expect(validateToolPolicy({ toolPolicy: "older" }, stored)).toMatch(/cannot read the tool policy older/);
 });
 
 test("errors belong to their fields", () => {
@@ -182,6 +201,7 @@ test.each([
   ["report_style.template", "template"],
   ["budget.max_seconds", "minutes"],
   ["interactions", "reviewPlan"],
+  ["tool_policy.rules.0.tool", "toolPolicy"],
   ["thread_id", null],
   ["questions", null],
   [null, null],

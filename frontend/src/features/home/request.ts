@@ -9,6 +9,14 @@ import { joinList } from "@/shared/format/lists";
 import { listRoleEngines, type Settings, splitDomains } from "./settings";
 import { type AttachedDocuments, MAX_SOURCES, validateSingles } from "./validation";
 
+/** What a request needs beyond the form. */
+export interface RequestParts {
+  /** The graphs of the installation. May be empty if no engine is selected. */
+  graphs: readonly Graph[];
+  /** The stored tool policy of the selected name. `null` means the default. */
+  toolPolicy: NonNullable<RunRequest["tool_policy"]> | null;
+}
+
 export interface QuestionDraft extends Settings {
   question: string;
   /** Ids of the documents attached to this question. They replace collections. */
@@ -45,16 +53,24 @@ function parseLimit(text: string): number | null {
 }
 
 /**
- * Build the request for a run. `graphs` is only used if an engine is selected: the engine answers every role of the
+ * Build the request for a run. The graphs are only used if an engine is selected: the engine answers every role of the
  * graph that has no engine of its own.
  */
-export function buildRunRequest(draft: QuestionDraft, graphs: readonly Graph[]): RunRequest {
-  return { question: draft.question.trim(), ...buildSettings(draft, graphs), seed: 0 };
+export function buildRunRequest(draft: QuestionDraft, { graphs, toolPolicy }: RequestParts): RunRequest {
+  return {
+    question: draft.question.trim(),
+    ...buildSettings(draft, graphs),
+    ...(toolPolicy ? { tool_policy: toolPolicy } : {}),
+    seed: 0,
+  };
 }
 
-type RequestSettings = Omit<RunRequest, "question" | "seed">;
+type RequestSettings = Omit<RunRequest, "question" | "seed" | "tool_policy">;
 
-/** Build the part of a request that the settings determine, which is also what a question preset contains. */
+/**
+ * Build the part of a request that the settings determine, which is also what a question preset contains. The tool
+ * policy is not part of it: the form has its name, and a request its rules.
+ */
 export function buildSettings(draft: Settings & AttachedDocuments, graphs: readonly Graph[]): RequestSettings {
   const interactions = [
     ...(draft.clarify ? (["clarify"] as const) : []),

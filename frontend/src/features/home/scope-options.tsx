@@ -8,6 +8,7 @@ import { Failure, Loaded } from "@/shared/ui/loaded";
 import { Chip } from "./documents-field";
 import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
+import { ToolPolicyField } from "./tool-policy-field";
 
 /** What the run may read and use: documents, the web within domains, code, MCP servers; or nothing outside. */
 export function ScopeOptions({ settings, errors, onChange }: OptionsProps) {
@@ -89,6 +90,7 @@ export function ScopeOptions({ settings, errors, onChange }: OptionsProps) {
           onChange={goOffline}
         />
         <FieldError text={errors.offline} />
+        <ToolPolicyField settings={settings} errors={errors} onChange={onChange} />
       </Section>
     </>
   );

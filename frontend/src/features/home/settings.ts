@@ -24,6 +24,8 @@ export interface Settings {
   /** MCP servers whose tools the run may use. */
   mcp: readonly string[];
   code: boolean;
+  /** Name of the stored tool policy that decides the tool calls. Empty means the default. */
+  toolPolicy: string;
   /** Length of the report. Empty means as long as the question needs. */
   length: "" | "brief" | "standard" | "long";
   /** Language tag of the report. Empty means the language of the question. */
@@ -52,6 +54,7 @@ export const DEFAULT_SETTINGS: Settings = {
   offline: false,
   mcp: [],
   code: false,
+  toolPolicy: "",
   length: "",
   language: "",
   template: "",

@@ -99,6 +99,7 @@ const API_FIELDS: readonly [string, FieldName][] = [
   ["report_style.language", "language"],
   ["report_style", "template"],
   ["interactions", "reviewPlan"],
+  ["tool_policy", "toolPolicy"],
 ];
 
 /** Return the field of the form that a field of the API belongs to. `null` means that the form has no such field. */
