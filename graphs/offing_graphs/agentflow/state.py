@@ -94,12 +94,12 @@ async def load_inputs(
     evidence = await ctx.get_evidence(MAX_EVIDENCE) if has_turns else ()
     analysis = await find_output(ctx, state["analysis"], Analysis)
     verdict = await find_output(ctx, state["verdict"], Verdict)
-    if verdict and task.outline:
-        verdict = verdict.model_copy(update={"coverage": drop_removed(verdict.coverage, task.outline)})
+    if verdict and task.plan:
+        verdict = verdict.model_copy(update={"coverage": drop_removed(verdict.coverage, task.plan)})
     return NodeInputs(
         task=task,
         cards=cards,
-        analysis=apply_outline(analysis or analyze_question(AnalystInput(**dict(task), tools=cards)), task.outline),
+        analysis=apply_outline(analysis or analyze_question(AnalystInput(**dict(task), tools=cards)), task.plan),
         memory=memory,
         evidence=passages_from_evidence(evidence),
         left_out_passages=count_earlier_passages(evidence),

@@ -49,7 +49,7 @@ def list_open_musts(task: TaskContext, coverage: Sequence[Coverage], memory: Seq
     if len(latest) == MAX_VAIN_TURNS and not any(record.fresh for record in latest):
         return ()
     settled = {one.sub_question for one in coverage if one.covered or one.state == NOT_IN_DOCUMENTS}
-    return tuple(part.text for part in task.outline if part.must_answer and part.text not in settled)
+    return tuple(part.text for part in task.plan if part.must_answer and part.text not in settled)
 
 
 def draft_continued(parts: Sequence[str], turn: int) -> StepDraft:

@@ -61,11 +61,11 @@ def render_task(inputs: TaskContext) -> tuple[str, ...]:
 
 def _render_outline(inputs: TaskContext) -> tuple[str, ...]:
     """Render the parts of the question that a person has set. Nothing is rendered if nobody has."""
-    if not inputs.outline:
+    if not inputs.plan:
         return ()
     lines = [
         f"{number}. {part.text}{MUST_ANSWER if part.must_answer else ''}"
-        for number, part in enumerate(inputs.outline, 1)
+        for number, part in enumerate(inputs.plan, 1)
     ]
     return ("\n".join((OUTLINE_RULE, *lines)),)
 

@@ -156,7 +156,7 @@ class TaskContext(RoleInput):
     earlier: tuple[PriorExchange, ...] = ()
     user_messages: tuple[str, ...] = ()
     """Messages that the user sent during the run, oldest first."""
-    outline: tuple[OutlinePart, ...] = Field(default=(), exclude_if=is_empty)
+    plan: tuple[OutlinePart, ...] = Field(default=(), exclude_if=is_empty)
     """The parts of the question as a person has set them during the run, in order. Empty means that nobody has."""
     report_style: ReportStyle | None = Field(default=None, exclude_if=is_none)
     """What the user asks of the form of the report, for roles that write one. `None` means nothing."""

@@ -27,8 +27,8 @@ async def load_task(ctx: RunContext, last_message_seq: int) -> TaskContext:
     messages = [m for m in await ctx.get_user_messages(0) if m.seq <= last_message_seq]
     texts = [get_message_text(m) for m in messages if not is_plan_change(m)]
     task = task_from_run(ctx.run, texts[-MAX_USER_MESSAGES:])
-    outline = parts_from_change(find_plan_change(messages))
-    return task.model_copy(update={"outline": outline}) if outline else task
+    plan = parts_from_change(find_plan_change(messages))
+    return task.model_copy(update={"plan": plan}) if plan else task
 
 
 async def find_last_message_seq(ctx: RunContext, after_seq: int) -> int:

@@ -49,7 +49,7 @@ async def test_the_next_plan_is_made_with_the_changed_parts_and_their_marks() ->
     first, second = seen[:2]
     assert first.analysis.sub_questions == ("How many eggs does a gull lay",)
     assert second.analysis.sub_questions == PARTS
-    assert [part.must_answer for part in second.outline] == [True, False]
+    assert [part.must_answer for part in second.plan] == [True, False]
     assert second.user_messages == ()
     prompt = "\n".join(message.text for message in graph.roles[1].render(second))
     assert "1. What do gulls eat? (must be answered)\n2. When does a tern lay eggs?" in prompt

@@ -101,6 +101,12 @@ def test_a_report_that_states_nothing_is_researched_anew() -> None:
     assert choose_kind_by_rules(TaskContext(question="Shorten it"), empty, ())[0] is FollowUpKind.RESEARCH
 
 
+def test_the_decision_takes_a_task_whose_plan_a_person_has_set() -> None:
+    task = TaskContext(question="Shorten it", plan=(OutlinePart(text="Why?", must_answer=True),))
+    inputs = KindInput(**dict(task), outline=render_outline(REPORT))
+    assert (inputs.plan, "Tide gauge" in inputs.outline) == (task.plan, True)
+
+
 def test_the_text_format_of_the_decision_reads_what_it_writes() -> None:
     inputs = KindInput(question="Shorten it", outline=render_outline(REPORT))
     choice = KindChoice(kind="edit", why="It asks for less.")
