@@ -16,7 +16,7 @@ from offing_graphs.shared.follow_up.kind import (
     render_outline,
 )
 from offing_graphs.shared.follow_up.merge import MergeInput, apply_merge, merge_by_rules, render_merge_prompt
-from offing_graphs.shared.schemas import RetrievedPassage, TaskContext
+from offing_graphs.shared.schemas import OutlinePart, RetrievedPassage, TaskContext
 
 
 def sentence(text: str, *quotes: str, layout: Layout = Layout.STATEMENT) -> DraftSentence:
