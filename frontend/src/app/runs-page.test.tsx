@@ -197,6 +197,7 @@ test("a deletion offers the later runs of the thread and shows the server's reas
   await chooseAction(user, "Why is the sea salt?", "Delete");
   const dialog = await screen.findByRole("dialog", { name: "Delete this run?" });
   expect(within(dialog).getByText(/its report with all ratings/)).toBeVisible();
+  expect(within(dialog).getByText("Links that share its report stop working.")).toBeVisible();
   await user.click(within(dialog).getByRole("button", { name: "Delete permanently" }));
   expect(await within(dialog).findByText("A later run of its thread builds on it.")).toBeVisible();
   await user.click(within(dialog).getByRole("checkbox", { name: "Also delete the later run of its thread" }));
