@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { screen, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
@@ -5,6 +6,8 @@ import type { Notification, Webhook } from "@/shared/api/notifications";
 import { RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, server } from "@/testing/server";
+
+const notificationStyles = readFileSync("src/features/notifications/notification-list.module.css", "utf8");
 
 function aNotification(part: Partial<Notification> = {}): Notification {
   return {
@@ -19,10 +22,10 @@ function aNotification(part: Partial<Notification> = {}): Notification {
   };
 }
 
-function serveNotifications(items: Notification[]): unknown[] {
+function serveNotifications(items: Notification[], unread = 2): unknown[] {
   const read: unknown[] = [];
   server.use(
-    http.get(at("/notifications"), () => HttpResponse.json({ items, next: null, unread_count: 2 })),
+    http.get(at("/notifications"), () => HttpResponse.json({ items, next: null, unread_count: unread })),
     http.post(at("/notifications/read"), async ({ request }) => {
       read.push(await request.json());
       return new HttpResponse(null, { status: 204 });
@@ -40,6 +43,20 @@ test("the bell shows how many notifications are unread, and a run that is opened
   await user.click(await dialog.findByRole("link", { name: /Waits for you/ }));
   expect(router.state.location.pathname).toBe(`/runs/${RUN_ID}`);
   expect(read).toEqual([{ id: aNotification().id, until: null }]);
+});
+
+test("of many notifications only the list scrolls, and the bell says that there are more than the server counts", async () => {
+  serveNotifications(
+    Array.from({ length: 20 }, (_, n) => aNotification({ id: `${n}`, title: `Question ${n}` })),
+    100,
+  );
+  const { user } = renderPage("/runs");
+  await user.click(await screen.findByRole("button", { name: "More than 99 unread notifications" }));
+  const scrolls = (element: Element) => element.closest('[class*="scroll"]') !== null;
+  expect(scrolls(await screen.findByRole("link", { name: /Question 19/ }))).toBe(true);
+  expect(scrolls(screen.getByRole("button", { name: "Mark all as read" }))).toBe(false);
+  expect(scrolls(screen.getByRole("button", { name: "Done" }))).toBe(false);
+  expect(notificationStyles).toMatch(/\.scroll \{[^}]*max-height:[^}]*overflow-y: auto/);
 });
 
 test("all notifications that are listed are marked as read, and no later one", async () => {

@@ -131,6 +131,35 @@ test("the keyboard moves, selects, pins and renames, and several runs are tagged
   expect(changes.slice(2).map(({ body }) => body.tags)).toEqual(expect.arrayContaining([["water"], ["sea", "water"]]));
 });
 
+test.each(["of one run", "of selected runs"])(
+  "keys in the dialog of the tags %s never reach the list behind it",
+  async (which) => {
+    const { changes } = serveRuns();
+    const { user } = renderPage("/runs");
+    const name = "Why is the sea salt?";
+    if (which === "of one run") await chooseAction(user, name, "Tags…");
+    else {
+      await user.click(await screen.findByRole("checkbox", { name: `Select “${name}”` }));
+      await user.click(await screen.findByRole("button", { name: "Tags…" }));
+    }
+    const field = await screen.findByRole("combobox", { name: "Add a tag" });
+    expect(field).toHaveFocus();
+    await user.tab({ shift: true });
+    expect(screen.getByRole("button", { name: "Remove the tag sea" })).toHaveFocus();
+    await user.keyboard(" ");
+    expect(screen.queryByRole("button", { name: "Remove the tag sea" })).toBeNull();
+    expect(field).toHaveFocus();
+    await user.keyboard("pe");
+    expect(field).toHaveValue("pe");
+    field.blur();
+    expect(document.body).toHaveFocus();
+    await user.keyboard("pe?{Control>}k{/Control}");
+    expect(changes).toEqual([]);
+    expect(screen.getAllByRole("dialog")).toHaveLength(1);
+    expect(screen.getByRole("link", { name, hidden: true })).toBeInTheDocument();
+  },
+);
+
 test("a change that the server rejects is shown, and those that succeeded stay", async () => {
   serveRuns();
   server.use(
@@ -168,6 +197,7 @@ test("a deletion offers the later runs of the thread and shows the server's reas
   await chooseAction(user, "Why is the sea salt?", "Delete");
   const dialog = await screen.findByRole("dialog", { name: "Delete this run?" });
   expect(within(dialog).getByText(/its report with all ratings/)).toBeVisible();
+  expect(within(dialog).getByText("Links that share its report stop working.")).toBeVisible();
   await user.click(within(dialog).getByRole("button", { name: "Delete permanently" }));
   expect(await within(dialog).findByText("A later run of its thread builds on it.")).toBeVisible();
   await user.click(within(dialog).getByRole("checkbox", { name: "Also delete the later run of its thread" }));

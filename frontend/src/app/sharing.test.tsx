@@ -67,6 +67,7 @@ test("a link is created, can be copied, and is listed with its openings", async 
   const { user } = renderPage(`/runs/${RUN_ID}?tab=report`);
   await user.click(await screen.findByRole("button", { name: "Share" }));
   const dialog = within(await screen.findByRole("dialog", { name: "Share this report" }));
+  expect(await dialog.findByText(/opens only on this computer/)).toHaveTextContent(location.origin);
   await user.selectOptions(await dialog.findByLabelText("Expires after"), "7");
   await user.type(dialog.getByLabelText("Label"), "For the board");
   await user.click(dialog.getByLabelText("Show the question"));

@@ -6,6 +6,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
 import { useLanguage } from "@/shared/language/language";
+import { isDialogOpen } from "@/shared/ui/dialog";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded } from "@/shared/ui/loaded";
@@ -55,7 +56,8 @@ function usePalette(isEnabled: boolean): { open(): void; element: ReactNode } {
       if (event.key.toLowerCase() !== "k" || event.shiftKey || event.altKey || !(event.ctrlKey || event.metaKey))
         return;
       event.preventDefault();
-      setOpen((was) => !was);
+      // It closes itself, and never opens above another dialog.
+      setOpen((was) => !was && !isDialogOpen());
     };
     document.addEventListener("keydown", handleKeyDown);
     return () => document.removeEventListener("keydown", handleKeyDown);

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { RunStatistics } from "@/shared/api/asking";
-import { aGraph, aRun, RUN_ID } from "@/testing/builders";
+import { aGraph, aProvider, aRun, aTenant, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
 
@@ -157,6 +157,19 @@ test("what the server rejects is shown at its field", async () => {
   expect(screen.getByText(/^Nothing leaves this machine\. The server rejects a model/)).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Ask" }));
   expect(await screen.findAllByText(/answered by openai\/a/)).toHaveLength(2);
+});
+
+test("the form knows that a stored provider on this machine sends nothing elsewhere once the options are loaded", async () => {
+  server.use(
+    http.get(at("/tenant"), () => HttpResponse.json(aTenant({ default_engine: "litellm:lab/qwen" }))),
+    http.get(at("/providers"), () =>
+      HttpResponse.json([aProvider({ name: "lab", api_base: "http://127.0.0.1:9001/v1" })]),
+    ),
+  );
+  const { user } = renderPage("/");
+  expect(await screen.findByText(/passages to the model lab\/qwen, if it is elsewhere/)).toBeVisible();
+  await user.click(screen.getByRole("button", { name: "Options" }));
+  expect(await screen.findByText("Nothing leaves this machine.")).toBeVisible();
 });
 
 test("time and cost are those of past runs, and nothing is invented without any", async () => {

@@ -16,6 +16,9 @@ const NotificationList = lazyView(
   async () => (await import("./notification-list")).NotificationList,
 );
 
+/** The largest number of unread notifications that is shown. The server counts one more. */
+const MAX_SHOWN = 99;
+
 interface NotificationBellProps {
   icon: ReactNode;
   className: string;
@@ -30,8 +33,7 @@ export function NotificationBell({ icon, className, isSheet }: NotificationBellP
   const latest = useQuery(latestNotificationsQuery(isOn));
   useBrowserNews(latest.data?.items, isOn);
   const unread = latest.data ? latest.data.unread_count : 0;
-  const name =
-    unread > 0 ? plural(unread, { one: "# unread notification", other: "# unread notifications" }) : t`Notifications`;
+  const name = describeUnread(unread);
   return (
     <>
       <button
@@ -43,7 +45,7 @@ export function NotificationBell({ icon, className, isSheet }: NotificationBellP
         onClick={() => setOpen(true)}
       >
         {icon}
-        {unread > 0 && <span className={styles.count}>{unread > 99 ? "99+" : unread}</span>}
+        {unread > 0 && <span className={styles.count}>{unread > MAX_SHOWN ? `${MAX_SHOWN}+` : unread}</span>}
       </button>
       <Dialog sheet={isSheet} open={isOpen} onClose={() => setOpen(false)} title={t`Notifications`}>
         <Failure query={latest} />
@@ -51,6 +53,12 @@ export function NotificationBell({ icon, className, isSheet }: NotificationBellP
       </Dialog>
     </>
   );
+}
+
+function describeUnread(unread: number): string {
+  if (unread === 0) return t`Notifications`;
+  if (unread > MAX_SHOWN) return t`More than ${MAX_SHOWN} unread notifications`;
+  return plural(unread, { one: "# unread notification", other: "# unread notifications" });
 }
 
 /** Show what is new as notifications of the browser while the tab is hidden. */

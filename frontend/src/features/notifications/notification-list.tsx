@@ -32,7 +32,7 @@ export function NotificationList({ onClose }: { onClose(): void }) {
     <div className={styles.list}>
       <Loaded query={list} label={t`the notifications`} empty={({ pages }) => (pages[0]?.items.length ? null : empty)}>
         {({ pages }) => (
-          <>
+          <div className={styles.scroll}>
             <ul>
               {pages
                 .flatMap((page) => page.items)
@@ -48,7 +48,7 @@ export function NotificationList({ onClose }: { onClose(): void }) {
                 ))}
             </ul>
             <LoadMore query={list} text={t`Load older notifications`} />
-          </>
+          </div>
         )}
       </Loaded>
       <ProblemNote error={read.error} />

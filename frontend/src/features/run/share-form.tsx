@@ -3,6 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type CreatedShare, createShare, revokeShare, type Share, sharesQuery } from "@/shared/api/shares";
+import { isLoopback } from "@/shared/format/loopback";
 import { formatAgo, formatDateTime } from "@/shared/format/numbers";
 import { Badge } from "@/shared/ui/badge";
 import { Button } from "@/shared/ui/button";
@@ -43,6 +44,15 @@ export function ShareForm({ runId, onClose }: ShareFormProps) {
           reports.
         </Trans>
       </p>
+      {isLoopback(location.hostname) && (
+        <p className={styles.unreachable}>
+          <Trans>
+            A link begins with the address of this page, <bdi>{location.origin}</bdi>, which opens only on this
+            computer. To share with others, open this page at an address that they can reach and create the link there:
+            the documentation on deployment describes a server for others. Or export the report and send the file.
+          </Trans>
+        </p>
+      )}
       <div className={styles.fields}>
         <Field label={t`Expires after`}>
           {(control) => (

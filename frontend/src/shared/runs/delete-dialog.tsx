@@ -52,6 +52,12 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
         </p>
       )}
       <p>{describeLoss(runs.length)}</p>
+      <p>
+        {plural(runs.length, {
+          one: "Links that share its report stop working.",
+          other: "Links that share their reports stop working.",
+        })}
+      </p>
       <p className="quiet">
         <Trans>
           Documents of the library stay, also those that a run has fetched. Forks stay with what they copied.

@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { type Run, tagsQuery } from "../api/runs";
 import { Button, IconButton } from "../ui/button";
 import { Dialog } from "../ui/dialog";
@@ -25,6 +25,8 @@ export function TagsDialog({ runs, organize, onClose }: TagsDialogProps) {
   const [text, setText] = useState("");
   const known = useQuery(tagsQuery);
   const listId = useId();
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const counts = countTags(runs);
   const shown = [...new Set([...counts.keys(), ...added])].filter((tag) => !removed.includes(tag));
   const suggested = known.data ? known.data.items.filter((tag) => !added.includes(tag)) : [];
@@ -41,6 +43,8 @@ export function TagsDialog({ runs, organize, onClose }: TagsDialogProps) {
   const remove = (tag: string) => {
     setAdded(added.filter((other) => other !== tag));
     if (counts.has(tag)) setRemoved([...removed, tag]);
+    // The button that had the focus disappears with its tag.
+    field.current?.focus();
   };
   const handleSubmit = (event: FormEvent) => {
     event.preventDefault();
@@ -80,6 +84,7 @@ export function TagsDialog({ runs, organize, onClose }: TagsDialogProps) {
             <span className={styles.addTag}>
               <Input
                 {...control}
+                ref={field}
                 dir="auto"
                 list={listId}
                 maxLength={MAX_TAG_CHARS}

@@ -10,6 +10,11 @@ interface DialogProps {
   children: ReactNode;
 }
 
+/** Return whether a modal dialog is open. Nothing behind it may react to the keyboard. */
+export function isDialogOpen(): boolean {
+  return document.querySelector("dialog[open]") !== null;
+}
+
 /**
  * A modal dialog on the browser's own element: focus stays inside, Escape closes it. `sheet` opens it from the bottom
  * edge.

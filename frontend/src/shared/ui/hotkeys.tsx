@@ -1,12 +1,12 @@
 /**
- * Keyboard shortcuts that work outside text fields. Each component registers its own; `?` lists all that are active.
+ * Keyboard shortcuts that work outside text fields and while no dialog is open. Each component registers its own; `?` lists all that are active.
  */
 
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { useLanguage } from "../language/language";
-import { Dialog } from "./dialog";
+import { Dialog, isDialogOpen } from "./dialog";
 import "./hotkeys.css";
 
 export interface Hotkey {
@@ -23,8 +23,12 @@ const HotkeyContext = createContext<HotkeyRegistry>(new Set());
 /** Maximum time between the two keys of a sequence, in milliseconds. */
 const MAX_SEQUENCE_MS = 1_200;
 
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof Element && target.closest("input,textarea,select,[contenteditable],dialog") !== null;
+/** What uses keys itself: fields, menus and panels. */
+const KEY_USERS = "input,textarea,select,[contenteditable],[role=menu],[role=dialog]";
+
+/** Return whether a key belongs to something else. Behind an open dialog that is so even if nothing has the focus. */
+function isTaken(target: EventTarget | null): boolean {
+  return isDialogOpen() || (target instanceof Element && target.closest(KEY_USERS) !== null);
 }
 
 /** Return the hotkey for a key pressed after `previousKey`. `null` means that there is none. */
@@ -41,7 +45,7 @@ export function HotkeyProvider({ children }: { children: ReactNode }) {
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target)) return;
       const last = event.timeStamp - lastKey.current.at < MAX_SEQUENCE_MS ? lastKey.current.key : "";
       lastKey.current = { key: event.key, at: event.timeStamp };
       if (event.key === "?") return setHelp(true);
