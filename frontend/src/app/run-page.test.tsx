@@ -175,6 +175,13 @@ test("an unsupported sentence is marked and listed with the reason", async () =>
   expect(screen.getByText("It is always faster.")).toHaveClass("unsupported");
 });
 
+test("what a report could not establish has a heading of its own", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
+  renderPage(ADDRESS);
+  const heading = await screen.findByRole("heading", { name: "Limits" });
+  expect(heading.parentElement).toHaveTextContent("No measurement was found.");
+});
+
 test("the text of a report is never interpreted as HTML", async () => {
   const bad = "<img src=x onerror=alert(1)>";
   server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ title: bad }))));
