@@ -262,6 +262,20 @@ test("versions are listed, an earlier one is shown as such and restored", async 
   expect(restored).toEqual({ latest_version: 2, note: "" });
 });
 
+test("a removed word and the word that replaces it are kept apart", async () => {
+  serveReport(aReport({ version: 2, latest_version: 2 }));
+  const changed = { kind: "changed", text: "It argues far less.", before: "It argues against less." };
+  server.use(
+    http.get(at("/runs/:id/report/versions"), () => HttpResponse.json({ items: VERSIONS, next: null })),
+    http.get(at("/runs/:id/report/changes"), () =>
+      HttpResponse.json({ answer: [changed], sections: [], kept_sections: 1, title_before: "" }),
+    ),
+  );
+  renderPage(`${ADDRESS}&part=versions`);
+  const removed = await screen.findByText("against", { selector: "del" });
+  expect(removed.closest("li")).toHaveTextContent("It argues against far less.");
+});
+
 test("a failed export says what to do, and can be tried again", async () => {
   serveReport();
   server.use(

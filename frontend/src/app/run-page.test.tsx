@@ -175,6 +175,26 @@ test("an unsupported sentence is marked and listed with the reason", async () =>
   expect(screen.getByText("It is always faster.")).toHaveClass("unsupported");
 });
 
+test("a failed run says so in plain words, and its question can be asked again", async () => {
+  const error = "KeyError: <b>plan</b>";
+  serveRun(aRun({ status: "failed", stop_reason: "graph_error", error, question: "Does pooling help?" }));
+  const { user, router } = renderPage(ADDRESS);
+  expect(await screen.findByText("The run failed.")).toBeVisible();
+  expect(screen.getByText(error)).not.toBeVisible();
+  await user.click(screen.getByText("Error message"));
+  expect(screen.getByText(error)).toBeVisible();
+  await user.click(screen.getByRole("link", { name: "Ask again" }));
+  await waitFor(() => expect(router.state.location.pathname).toBe("/"));
+  await waitFor(() => expect(document.getElementById("question")).toHaveValue("Does pooling help?"));
+});
+
+test("what a report could not establish has a heading of its own", async () => {
+  serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
+  renderPage(ADDRESS);
+  const heading = await screen.findByRole("heading", { name: "Limits" });
+  expect(heading.parentElement).toHaveTextContent("No measurement was found.");
+});
+
 test("the text of a report is never interpreted as HTML", async () => {
   const bad = "<img src=x onerror=alert(1)>";
   server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json(aReport({ title: bad }))));

@@ -15,6 +15,7 @@ test("a preset in an address is an id", () => {
   const preset = "00000000-0000-4000-8000-000000000001";
   expect(homeSearch({ preset, ask: "Why?" })).toEqual({ preset, ask: "Why?" });
   expect(homeSearch({ preset: "<b>" })).toEqual({});
+  expect(homeSearch({ ask: "a".repeat(8000) }).ask).toHaveLength(8000);
 });
 
 test("the collection of single files has an empty name, which is not the same as none", () => {

@@ -31,14 +31,16 @@ function parsePositiveInteger(value: unknown): number | undefined {
 
 /** Maximum length of a search text in an address. */
 const MAX_SEARCH_CHARS = 500;
+/** Maximum length of a question, which the form and the server have too. */
+const MAX_QUESTION_CHARS = 8000;
 
 /** Maximum length of a text that the server searches for in steps. */
 export const MAX_STEP_SEARCH_CHARS = 200;
 
-function parseText(value: unknown): string | undefined {
+function parseText(value: unknown, maxChars = MAX_SEARCH_CHARS): string | undefined {
   // A text of digits alone is parsed as a number.
   const text = typeof value === "number" ? String(value) : value;
-  return typeof text === "string" && text.trim() !== "" ? text.slice(0, MAX_SEARCH_CHARS) : undefined;
+  return typeof text === "string" && text.trim() !== "" ? text.slice(0, maxChars) : undefined;
 }
 
 export function runSearch(raw: Record<string, unknown>): RunSearch {
@@ -129,7 +131,7 @@ export interface HomeSearch extends RunsSearch {
 }
 
 export function homeSearch(raw: Record<string, unknown>): HomeSearch {
-  const ask = parseText(raw.ask);
+  const ask = parseText(raw.ask, MAX_QUESTION_CHARS);
   const preset = typeof raw.preset === "string" && UUID.test(raw.preset) ? raw.preset : undefined;
   return { ...runsSearch(raw), ...(ask && { ask }), ...(preset && { preset }) };
 }

@@ -168,7 +168,7 @@ function Comparison({ first, second, reports }: Pair & { reports: ReportPair }) 
       ))}
       <Sources {...reports} />
       {reports.first && reports.second ? (
-        <ReportDiff first={reports.first} second={reports.second} />
+        <ReportDiff first={reports.first} second={reports.second} names={[runName(first), runName(second)]} />
       ) : (
         <p className="quiet">
           <Trans>The reports can be compared once both runs have one.</Trans>
@@ -182,6 +182,11 @@ function FactTable({ group }: { group: FactGroup }) {
   return (
     <table className={styles.facts}>
       <caption>{group.name}</caption>
+      <colgroup>
+        <col className={styles.property} />
+        <col />
+        <col />
+      </colgroup>
       <thead className="visually-hidden">
         <tr>
           <th scope="col">{t`Property`}</th>
@@ -257,7 +262,14 @@ function SourceList({ name, sources }: { name: string; sources: readonly Compare
   );
 }
 
-function ReportDiff({ first, second }: { first: Report; second: Report }) {
+interface ReportDiffProps {
+  first: Report;
+  second: Report;
+  /** Names of the two runs, which stand over the columns. */
+  names: readonly [string, string];
+}
+
+function ReportDiff({ first, second, names }: ReportDiffProps) {
   const [hidesSame, setHidesSame] = useState(false);
   const rows = useMemo(() => alignReports(first, second), [first, second]);
   const sameCount = rows.filter(({ kind }) => kind === "same").length;
@@ -279,6 +291,14 @@ function ReportDiff({ first, second }: { first: Report; second: Report }) {
         <Checkbox label={t`Show only the differences`} checked={hidesSame} onChange={setHidesSame} />
       )}
       <div className={styles.diff}>
+        <div className={styles.pair}>
+          <p dir="auto" className={classNames(styles.column, styles.first)}>
+            {names[0]}
+          </p>
+          <p dir="auto" className={classNames(styles.column, styles.second)}>
+            {names[1]}
+          </p>
+        </div>
         {shown.map((row, nth) => (
           // Rows of one comparison never change their order.
           // biome-ignore lint/suspicious/noArrayIndexKey: see above

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import type { Report, Sentence } from "@/shared/api/reports";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
+import { ReportLimits } from "./report-limits";
 import { hasSupport } from "./sentence-marks";
 import "./report-view.css";
 
@@ -69,6 +70,7 @@ export function ReportText({
           ))}
         </section>
       ))}
+      <ReportLimits text={report.limitations} />
       {children}
     </article>
   );

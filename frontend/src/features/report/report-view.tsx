@@ -68,7 +68,6 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false, onA
     >
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
-        {report.limitations && <p dir="auto">{report.limitations}</p>}
         {report.check && <p className="quiet">{report.judged_by}</p>}
         <p className="quiet">
           <Trans>Version {report.version}</Trans>

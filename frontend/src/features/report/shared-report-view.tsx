@@ -6,6 +6,7 @@ import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
+import { ReportLimits } from "./report-limits";
 import { sentenceMark } from "./sentence-marks";
 import "./report-view.css";
 import "./citation-marker.css";
@@ -49,6 +50,7 @@ export function SharedReportView({ report }: { report: SharedReport }) {
           ))}
         </section>
       ))}
+      <ReportLimits text={report.limitations} />
       <Conflicts report={report} />
       <Sources report={report} />
       <Foot report={report} />
@@ -179,7 +181,6 @@ function Verification({ citation }: { citation: SharedCitation }) {
 function Foot({ report }: { report: SharedReport }) {
   return (
     <footer className="report-foot">
-      {report.limitations && <p dir="auto">{report.limitations}</p>}
       {report.judged_by && <p className="quiet">{report.judged_by}</p>}
       {report.conflict_search && <p className="quiet">{report.conflict_search}</p>}
       <p className="quiet">

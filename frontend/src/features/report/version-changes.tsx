@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { diffWordsWithSpace } from "diff";
+import { Fragment } from "react";
 import { changesQuery, type ReportChanges } from "@/shared/api/reports";
 import { Loaded } from "@/shared/ui/loaded";
 import { describeSection, isEmpty } from "./changes";
@@ -97,9 +98,16 @@ function ChangedSentence({ kind, text, before }: SentenceChange) {
       </>
     );
   }
-  return diffWordsWithSpace(before, text).map((part, at) => {
+  return diffWordsWithSpace(before, text).map((part, at, parts) => {
     const Element = part.added ? "ins" : part.removed ? "del" : "span";
-    // biome-ignore lint/suspicious/noArrayIndexKey: parts of one diff never change their order
-    return <Element key={at}>{part.value}</Element>;
+    const previous = parts[at - 1];
+    const replaces = part.added && previous?.removed && !/\s$/.test(previous.value) && !/^\s/.test(part.value);
+    return (
+      // biome-ignore lint/suspicious/noArrayIndexKey: parts of one diff never change their order
+      <Fragment key={at}>
+        {replaces && " "}
+        <Element>{part.value}</Element>
+      </Fragment>
+    );
   });
 }

@@ -6,6 +6,7 @@ import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from
 import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
+import { RunFailure } from "./run-failure";
 import { RunTitle } from "./run-title";
 import "./run-header.css";
 
@@ -37,11 +38,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <span className="run-controls">{controls}</span>
       </div>
-      {run.error && (
-        <p dir="auto" className="notice coral">
-          {run.error}
-        </p>
-      )}
+      <RunFailure run={run} />
     </section>
   );
 }

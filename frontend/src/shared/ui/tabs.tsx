@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, useId, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from "react";
 import styles from "./tabs.module.css";
 
 export interface TabItem<K extends string> {
@@ -25,6 +25,9 @@ export function tabPanelProps(idPrefix: string, key: string) {
   return { role: "tabpanel", id: `${idPrefix}panel-${key}`, "aria-labelledby": `${idPrefix}tab-${key}` } as const;
 }
 
+/** Width of the neighbor of the selected tab that stays in sight, which shows that there are more. */
+const NEIGHBOR_PX = 24;
+
 /**
  * Tabs of which one is selected. Arrow keys, Home and End select, in the reading direction. The first view of most pages
  * needs them, so they follow the ARIA pattern without a library.
@@ -33,6 +36,9 @@ export function Tabs<K extends string>({ label, tabs, selected, onSelect, idPref
   const ownId = useId();
   const prefix = idPrefix ?? ownId;
   const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (list.current) showTab(list.current, document.getElementById(`${prefix}tab-${selected}`));
+  }, [prefix, selected]);
   const handleKeyDown = (event: KeyboardEvent) => {
     const isRtl = list.current !== null && getComputedStyle(list.current).direction === "rtl";
     const next = findNextTab(tabs, selected, event.key, isRtl);
@@ -66,6 +72,18 @@ export function Tabs<K extends string>({ label, tabs, selected, onSelect, idPref
       {children !== undefined && <div {...tabPanelProps(prefix, selected)}>{children}</div>}
     </>
   );
+}
+
+/** Scroll a row that is too narrow for its tabs, so that a tab is in sight with a part of the one beside it. The page stays. */
+function showTab(list: HTMLElement, tab: HTMLElement | null): void {
+  if (!tab) return;
+  const row = list.getBoundingClientRect();
+  const shown = tab.getBoundingClientRect();
+  const before = shown.left - NEIGHBOR_PX - row.left;
+  const after = shown.right + NEIGHBOR_PX - row.right;
+  // Physical distances are right in both reading directions.
+  if (before < 0) list.scrollLeft += before;
+  else if (after > 0) list.scrollLeft += after;
 }
 
 /** Return the tab that a key selects. `undefined` means that the key selects none. */

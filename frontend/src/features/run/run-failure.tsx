@@ -1,0 +1,38 @@
+import { Trans } from "@lingui/react/macro";
+import { Link } from "@tanstack/react-router";
+import type { RunDetail } from "@/shared/api/runs";
+import { buttonClass } from "@/shared/ui/button";
+
+/** Says that a run failed, what is kept and what to do. The error of another run is shown as it is. */
+export function RunFailure({ run }: { run: RunDetail }) {
+  if (run.status !== "failed") {
+    return run.error ? (
+      <p dir="auto" className="notice coral">
+        {run.error}
+      </p>
+    ) : null;
+  }
+  return (
+    <div className="notice coral">
+      <b>
+        <Trans>The run failed.</Trans>
+      </b>{" "}
+      <Trans>Its steps and findings are kept. Ask again to start a new run with the same question.</Trans>
+      <p className="notice-acts">
+        <Link to="/" search={{ ask: run.question }} className={buttonClass("standard", true)}>
+          <Trans>Ask again</Trans>
+        </Link>
+      </p>
+      {run.error && (
+        <details className="notice-details">
+          <summary>
+            <Trans>Error message</Trans>
+          </summary>
+          <pre dir="auto" className="mono">
+            {run.error}
+          </pre>
+        </details>
+      )}
+    </div>
+  );
+}
