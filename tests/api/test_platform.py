@@ -31,7 +31,10 @@ async def test_the_engine_that_needs_nothing_is_always_there(api: Api) -> None:
 
 async def test_only_the_settings_that_are_sent_change(api: Api) -> None:
     before = (await api.http.get("/api/v1/tenant")).json()
-    assert before == {"name": "local", "training_opt_in": False, "max_daily_spend_usd": None, "spent_today_usd": 0.0}
+    assert before == {
+        **{"name": "local", "training_opt_in": False, "max_daily_spend_usd": None, "spent_today_usd": 0.0},
+        **{"default_preset": None, "default_engine": "extractive"},
+    }
     opted = (await api.http.patch("/api/v1/tenant", json={"training_opt_in": True})).json()
     assert (opted["training_opt_in"], opted["max_daily_spend_usd"]) == (True, None)
     capped = (await api.http.patch("/api/v1/tenant", json={"max_daily_spend_usd": 2.5})).json()

@@ -148,6 +148,16 @@ def _ensure_role(connection: psycopg.Connection, role: str, password: str | None
         connection.execute(sql.SQL("alter role {} password {}").format(name, sql.Literal(password)))
 
 
+TENANT_SETTINGS = ("max_daily_spend_usd", "training_opt_in", "default_preset")
+"""Columns of a tenant that the application may change."""
+
+
+def _list_tenant_settings(connection: psycopg.Connection) -> list[str]:
+    """Return those of the columns that the database has. One of an earlier version lacks some."""
+    query = "select attname from pg_attribute where attrelid = 'app.tenant'::regclass and attname = any(%s)"
+    return [name for (name,) in connection.execute(query, (list(TENANT_SETTINGS),))]
+
+
 def _grant_privileges(connection: psycopg.Connection, role: str) -> None:
     name = sql.Identifier(role)
     for statement in (
@@ -158,8 +168,9 @@ def _grant_privileges(connection: psycopg.Connection, role: str) -> None:
         "grant execute on all functions in schema app to {}",
         "grant select on public.offing_migration to {}",
         "revoke insert, update, delete on app.tenant from {}",
-        "grant update (max_daily_spend_usd, training_opt_in, default_preset) on app.tenant to {}",
         "revoke update, delete on app.step from {}",
         "grant update (payload, title, detail) on app.step to {}",
     ):
         connection.execute(sql.SQL(statement).format(name))  # "{}" is the role, where the statement names it
+    settings = sql.SQL(", ").join(map(sql.Identifier, _list_tenant_settings(connection)))
+    connection.execute(sql.SQL("grant update ({}) on app.tenant to {}").format(settings, name))

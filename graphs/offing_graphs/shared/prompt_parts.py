@@ -64,8 +64,7 @@ def _render_outline(inputs: TaskContext) -> tuple[str, ...]:
     if not inputs.plan:
         return ()
     lines = [
-        f"{number}. {part.text}{MUST_ANSWER if part.must_answer else ''}"
-        for number, part in enumerate(inputs.plan, 1)
+        f"{number}. {part.text}{MUST_ANSWER if part.must_answer else ''}" for number, part in enumerate(inputs.plan, 1)
     ]
     return ("\n".join((OUTLINE_RULE, *lines)),)
 

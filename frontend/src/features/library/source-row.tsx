@@ -57,7 +57,7 @@ export function SourceRow({ source, highlighted, isSelected, onSelect, onErase }
         to="/runs"
         search={{ cites: source.id }}
         className="btn plain small"
-        aria-label={t`Runs that cite ${name}`}
+        aria-label={t`Cited in: runs that cite ${name}`}
         title={t`Runs whose reports cite this document`}
       >
         <Trans>Cited in</Trans>
