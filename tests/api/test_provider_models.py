@@ -7,7 +7,7 @@ import pytest
 from offing.models.credentials import KEY_VARIABLES
 from offing.models.stored_provider import STORABLE_PROVIDERS
 from tests.api.conftest import Api
-from tests.model_provider import Fault, Hangup, Received, Reply, WireServer
+from tests.model_provider import Fault, Hangup, Reply, WireServer
 from tests.model_provider.replies import Whole
 
 KEY = "c4n4ry-key-of-the-api-0123456789"
@@ -57,22 +57,21 @@ async def test_ollama_is_asked_by_its_own_path_and_without_a_key(api: Api) -> No
     assert "authorization" not in server.requests[0].headers
 
 
-def redirect(_: Received) -> Reply:
-    return Fault(302, "elsewhere", headers={"location": "http://127.0.0.1:1/v1/models"})
+REDIRECT = Fault(302, "elsewhere", headers={"location": "http://127.0.0.1:1/v1/models"})
 
 
 @pytest.mark.parametrize(
-    ("respond", "problem"),
+    ("reply", "problem"),
     [
-        (lambda _: Fault(401, "no"), "rejected the key"),
-        (lambda _: Fault(404, "no"), "status 404"),
-        (redirect, "status 302"),
-        (lambda _: Whole({"models": "many"}), "list of models"),
-        (lambda _: Hangup(), "cannot be reached"),
+        (Fault(401, "no"), "rejected the key"),
+        (Fault(404, "no"), "status 404"),
+        (REDIRECT, "status 302"),
+        (Whole({"models": "many"}), "list of models"),
+        (Hangup(), "cannot be reached"),
     ],
 )
-async def test_a_server_that_lists_no_models_is_a_problem_in_words(api: Api, respond: Any, problem: str) -> None:
-    async with WireServer(respond) as server:
+async def test_a_server_that_lists_no_models_is_a_problem_in_words(api: Api, reply: Reply, problem: str) -> None:
+    async with WireServer(lambda _: reply) as server:
         body = {"provider": "hosted_vllm", "api_base": server.url, "key": KEY}
         await api.http.put("/api/v1/providers/work", json=body)
         listed = await list_models(api, "work")

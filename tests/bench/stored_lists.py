@@ -16,6 +16,7 @@ from typing import LiteralString
 import psycopg
 
 from offing.core.run import RunStatus
+from offing.core.trajectory import Outcome
 from offing.services import rollouts, run_lists, tasks, threads
 from offing.services.run_search import index_queued_runs
 from offing.storage.metric_queries import count_ended_runs, list_tenant_metrics
@@ -102,7 +103,7 @@ LISTS: dict[str, Read] = {
     "rollout groups": lambda d: rollouts.list_groups(d, LOCAL_TENANT, GroupFilter(), None, 50),
     "rollouts": lambda d: rollouts.list_rollouts(d, LOCAL_TENANT, RolloutFilter(), None, 50),
     "rollouts of an outcome that is rare": lambda d: rollouts.list_rollouts(
-        d, LOCAL_TENANT, RolloutFilter(outcome="infra_error"), None, 50
+        d, LOCAL_TENANT, RolloutFilter(outcome=Outcome.INFRA_ERROR), None, 50
     ),
     "threads": lambda d: threads.list_threads(d, LOCAL_TENANT, None, 50),
     "tasks": lambda d: tasks.list_tasks(d, LOCAL_TENANT, None, None, 50),

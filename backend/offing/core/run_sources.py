@@ -149,8 +149,8 @@ def find_discarded(judgments: Iterable[Step], spans_by_id: Mapping[str, SourceSp
     discarded: dict[SourceSpan, str] = {}
     for step in judgments:
         output: object = step.payload.get("output")
-        judgment = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
-        ids = judgment.get("discard")
+        judgment: Mapping[str, Any] = cast("Mapping[str, Any]", output) if isinstance(output, Mapping) else {}
+        ids: object = judgment.get("discard")
         for id in cast("list[object]", ids) if isinstance(ids, list) else []:
             if (span := spans_by_id.get(str(id))) is not None:
                 discarded[span] = str(judgment.get("why", ""))
