@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { RunDetail } from "@/shared/api/runs";
 import { buttonClass } from "@/shared/ui/button";
 
-/** Says that a run failed, what is kept and what to do. The error of another run is shown as it is. */
+/** Says that a run failed, what is kept and what to do. The error of another run is shown unchanged. */
 export function RunFailure({ run }: { run: RunDetail }) {
   if (run.status !== "failed") {
     return run.error ? (
