@@ -71,8 +71,6 @@ from offing.storage.search import PassageHitRow
 from offing.storage.tenants import TenantRow
 from offing.storage.vectors import VectorCoverage
 
-MILLION = 1_000_000
-
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
@@ -130,13 +128,9 @@ def serialize_model_details(model: str) -> ModelDetailsOut | None:
     return ModelDetailsOut(
         model=model,
         context_tokens=limits.context_tokens,
-        input_usd=_price_per_million(price.input_usd),
-        output_usd=_price_per_million(price.output_usd),
+        input_usd=price.input_usd,
+        output_usd=price.output_usd,
     )
-
-
-def _price_per_million(usd: float | None) -> float | None:
-    return None if usd is None else round(usd * MILLION, 6)
 
 
 def serialize_run_list(listed: RunList) -> RunPage:

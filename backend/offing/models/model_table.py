@@ -52,10 +52,12 @@ class ModelLimits:
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """Prices of a model in USD per token. `None` means unknown."""
+    """Prices of a model in USD per million tokens. `None` means unknown."""
 
     input_usd: float | None = None
+    """Of prompt tokens."""
     output_usd: float | None = None
+    """Of completion tokens."""
 
 
 UNKNOWN_LIMITS = ModelLimits(is_listed=False)
@@ -66,20 +68,22 @@ def find_model_limits(model: str) -> ModelLimits:
 
     Everything is unknown for a model that is not in the table and for a self-hosted provider.
     """
-    provider, slash, name = model.partition("/")
-    if not slash or provider in SELF_HOSTED_PROVIDERS:
-        return UNKNOWN_LIMITS
-    listed = _limits_by_model()
-    return listed.get((provider, model)) or listed.get((provider, name)) or UNKNOWN_LIMITS
+    listed = _find_listed(model)
+    return listed[0] if listed else UNKNOWN_LIMITS
 
 
 def find_model_price(model: str) -> ModelPrice:
-    """Return the prices of a litellm model. They are unknown for a model that is not in the table."""
+    """Return the prices of a litellm model, which are unknown for the same models as its limits."""
+    listed = _find_listed(model)
+    return listed[1] if listed else ModelPrice()
+
+
+def _find_listed(model: str) -> tuple[ModelLimits, ModelPrice] | None:
     provider, slash, name = model.partition("/")
     if not slash or provider in SELF_HOSTED_PROVIDERS:
-        return ModelPrice()
-    listed = _prices_by_model()
-    return listed.get((provider, model)) or listed.get((provider, name)) or ModelPrice()
+        return None
+    listed = _read_table()
+    return listed.get((provider, model)) or listed.get((provider, name))
 
 
 def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -96,24 +100,20 @@ def read_model_rows() -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 @cache
-def _limits_by_model() -> Mapping[tuple[str, str], ModelLimits]:
-    """Return the limits by provider and name. Most names contain the provider, but not all."""
-    return {(provider_of_row(row), model): _read_limits(row) for model, row in read_model_rows()}
+def _read_table() -> Mapping[tuple[str, str], tuple[ModelLimits, ModelPrice]]:
+    """Return limits and prices by provider and name. Most names contain the provider, but not all."""
+    return {(provider_of_row(row), model): (_read_limits(row), read_price(row)) for model, row in read_model_rows()}
 
 
-@cache
-def _prices_by_model() -> Mapping[tuple[str, str], ModelPrice]:
-    """Return the prices by provider and name."""
-    return {
-        (provider_of_row(row), model): ModelPrice(
-            _number_or_none(row.get("input_cost_per_token")), _number_or_none(row.get("output_cost_per_token"))
-        )
-        for model, row in read_model_rows()
-    }
+def read_price(row: Mapping[str, Any]) -> ModelPrice:
+    """Return the prices of a row, which has them per token."""
+    return ModelPrice(
+        _price_per_million(row.get("input_cost_per_token")), _price_per_million(row.get("output_cost_per_token"))
+    )
 
 
-def _number_or_none(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+def _price_per_million(value: Any) -> float | None:
+    return round(float(value) * 1_000_000, 6) if isinstance(value, (int, float)) else None
 
 
 def provider_of_row(row: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import httpx
 from offing.core.model import EngineConfig, EngineFailure
 from offing.models.credentials import PLACEHOLDER_KEY, EngineEndpoint
 from offing.models.engine_discovery import MODEL_LIST_PATHS
-from offing.models.model_table import CHAT_MODES, SELF_HOSTED_PROVIDERS, provider_of_row, read_model_rows
+from offing.models.model_table import CHAT_MODES, SELF_HOSTED_PROVIDERS, provider_of_row, read_model_rows, read_price
 from offing.models.stored_provider import StoredProvider, resolve_stored_endpoint
 
 MAX_LISTED_MODELS = 500
@@ -98,11 +98,12 @@ def _join(listed: ProviderModel, known: ProviderModel | None) -> ProviderModel:
 
 
 def _read_row(name: str, row: Mapping[str, Any]) -> ProviderModel:
+    price = read_price(row)
     return ProviderModel(
         name,
         _count(row.get("max_input_tokens")),
-        _price(row.get("input_cost_per_token")),
-        _price(row.get("output_cost_per_token")),
+        price.input_usd,
+        price.output_usd,
         _flag(row.get("supports_function_calling")),
         _flag(row.get("supports_response_schema")),
         _flag(row.get("supports_vision")),
@@ -188,10 +189,6 @@ def _can_chat(row: Mapping[str, Any]) -> bool:
 
 def _count(value: Any) -> int | None:
     return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else None
-
-
-def _price(value: Any) -> float | None:
-    return round(float(value) * 1_000_000, 6) if isinstance(value, (int, float)) else None
 
 
 def _flag(value: Any) -> bool | None:

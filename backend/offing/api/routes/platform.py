@@ -1,6 +1,7 @@
 """Routes for the installation: graphs, engines, tenant settings, health and metrics."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -40,6 +41,10 @@ async def list_graphs(caller: CurrentCaller, deps: Deps) -> list[GraphOut]:
 async def list_engines(caller: CurrentCaller, deps: Deps) -> list[EngineOut]:
     """List the engines that can answer roles on this installation, with the models that were found for each."""
     engines = await engine_discovery.discover_engines()
+    return await asyncio.to_thread(_serialize_engines, engines)  # the first time, the table of models is read from disk
+
+
+def _serialize_engines(engines: Sequence[engine_discovery.DiscoveredEngine]) -> list[EngineOut]:
     return [
         EngineOut(
             name=e.name,
