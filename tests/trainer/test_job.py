@@ -69,6 +69,18 @@ async def test_a_job_whose_groups_teach_nothing_ends_without_a_version(bench: Be
     assert done.stop_reason == "too few groups with differing rewards are left"
 
 
+async def test_weights_that_only_a_regularizer_moved_are_registered_too(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(3, rewards=(1.0,))
+    data = {**TABLES["data"], "min_informative_groups": 0}
+    pipeline = {**TABLES["pipeline"], "regularizers": [{"name": "entropy", "coefficient": 0.01}]}
+    done = await bench.run((await bench.job(data=data, pipeline=pipeline)).id)
+    assert (done.state, done.error, done.rollout_count) == ("done", "", 0)
+    assert done.step >= 1
+    created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, "planner@2")
+    assert created.id == done.produced_version_id
+
+
 async def test_a_step_waits_for_informative_groups(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(3, rewards=(1.0,))

@@ -400,7 +400,8 @@ async def _stop_at_guard(progress: _JobProgress, violation: GuardViolation, on_t
 async def _finish(progress: _JobProgress, on_thread: ThreadRunner, reason: str) -> TrainingJobRow:
     """Export and register the policy, if any step was trained, and end the job."""
     produced = None
-    if progress.job.rollout_count and (progress.job.produced_version_id is None or progress.config.collect is not None):
+    # Steps without any advantage move the weights too, by their regularizers. Only a trained step has a checkpoint.
+    if progress.job.checkpoint and (progress.job.produced_version_id is None or progress.config.collect is not None):
         produced = (await _publish(progress, on_thread)).id
     async with progress.context.database.transaction(progress.fencing_token.tenant_id) as connection:
         released = await training_jobs.release_job(
