@@ -37,6 +37,7 @@ from tests.bench.training_loop import loop_speed
 from tests.bench.vectors import vector_search_speed
 from tests.bench.waiting_runs import RUNS, many_waiting
 from tests.bench.web_pages import pages_speed
+from tests.bench.whole_cost import whole_cost
 
 Measure = Callable[[Client, ServerUrls], Awaitable[Sequence[Measurement]]]
 
@@ -75,6 +76,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "ratios": OnStack(cpu_ratios, 5),
     "latency": OnStack(lambda one, _: latency(one), 5),
     "throughput": OnStack(throughput, 5),
+    "cost": OnStack(whole_cost, 5),
     "turns": OnStack(lambda one, _: per_turn(one), 5),
     "supersteps": OnStack(supersteps, 5),
     "long": OnStack(long_run, 3),
