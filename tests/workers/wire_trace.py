@@ -16,6 +16,10 @@ MESSAGE = re.compile(r"([FB])\t\d+\t(\w+)\t?(.*)")
 """A line of the trace. Statements of several lines continue in lines without a direction."""
 
 
+ENDS = ("Sync", "Flush")
+"""Messages after which the server sends its answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trips:
     """What was exchanged."""
@@ -60,16 +64,17 @@ def _trace_into(connection: AsyncConnection[tuple[object, ...]], descriptor: int
 
 
 def count_trips(messages: Iterable[str]) -> Trips:
-    """Count transactions, round trips and statements in a trace."""
-    sent, trips, commits, alone, statements = False, 0, 0, 0, 0
-    in_transaction = False
+    """Count transactions, round trips and statements in a trace.
+
+    The client waits after a query of the simple protocol, after Sync and after Flush. The numbers do not depend on when
+    the answers arrive.
+    """
+    waiting, trips, commits, alone, statements, in_transaction = False, 0, 0, 0, 0, False
     for direction, kind, content in (found.groups() for line in messages if (found := MESSAGE.match(line))):
         if direction == "F":
-            trips += not sent
-            sent = True
-            continue
-        sent = False
-        if kind == "CommandComplete":
+            trips += kind == "Query" or (waiting and kind in ENDS)
+            waiting = kind not in ("Query", *ENDS)
+        elif kind == "CommandComplete":
             command = content.strip().strip('"')
             statements += 1
             commits += command == "COMMIT"
