@@ -23,7 +23,7 @@ SCRIPT = EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"
 
 async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interactive") -> Trips:
     """From the claim to the release, by a worker whose connection has served other runs."""
-    graphs = open_registry(NAMES)
+    graphs, trips = open_registry(NAMES), Trips(0, 0, 0)
     async with TracedDatabase(app_url) as database:
         for _ in range(8):  # after some executions, psycopg has prepared its statements
             run = (await submit_run(database, Quiet(), LOCAL_TENANT, request, graphs=graphs)).run
@@ -44,7 +44,7 @@ async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interacti
 @pytest.mark.timeout(120)
 async def test_a_run_that_does_nothing_takes_five_transactions_and_ten_round_trips(app_url: str) -> None:
     trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
-    assert (trips.transactions, trips.round_trips) <= (5, 10), trips
+    assert trips.transactions <= 5, trips
     assert trips.round_trips <= 10, trips
 
 

@@ -11,7 +11,6 @@ from psycopg.pq import Trace
 
 from offing.storage.pool import Connection, Database
 
-
 MESSAGE = re.compile(r"([FB])\t\d+\t(\w+)\t?(.*)")
 """A line of the trace. Statements of several lines continue in lines without a direction."""
 
@@ -70,7 +69,7 @@ def count_trips(messages: Iterable[str]) -> Trips:
     the answers arrive.
     """
     waiting, trips, commits, alone, statements, in_transaction = False, 0, 0, 0, 0, False
-    for direction, kind, content in (found.groups() for line in messages if (found := MESSAGE.match(line))):
+    for direction, kind, content in (match.groups() for match in map(MESSAGE.match, messages) if match):
         if direction == "F":
             trips += kind == "Query" or (waiting and kind in ENDS)
             waiting = kind not in ("Query", *ENDS)

@@ -285,8 +285,8 @@ class Slice:
     ) -> steps.SentAppend | None:
         """Append the start step of a first claim in the transaction that opens it.
 
-        `None` means that it has none, or that the step is appended later. If Postgres's response is lost, the next epoch
-        finds the step.
+        `None` means that it has none, or that the step is appended later. If Postgres's response is lost, the next
+        epoch finds the step.
         """
         is_early = self._is_first_claim and not self._writes_at_exit and row.cancel_mode is not CancelMode.DISCARD
         if not is_early or loaded_run.has_start_step:
