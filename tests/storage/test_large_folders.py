@@ -99,13 +99,13 @@ class Watched(Database):
         self.begun = self.now = self.most_at_once = 0
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         self.begun, self.now = self.begun + 1, self.now + 1
         self.most_at_once = max(self.most_at_once, self.now)
         try:
             if self.begun in self.failing:
                 raise self.error
-            async with super().transaction(tenant_id) as connection:
+            async with super().transaction(tenant_id, pipelined=pipelined) as connection:
                 yield connection
         finally:
             self.now -= 1

@@ -196,6 +196,19 @@ async def test_a_change_that_is_not_committed_while_a_run_is_indexed_is_not_lost
     assert [r.run.id for r in page.runs] == [run.id]
 
 
+async def test_a_run_that_changes_while_its_words_are_listed_does_not_wait_and_is_indexed_again(pool: Database) -> None:
+    run = await stored(pool, LOCAL_TENANT, a_run(question="Why is the sea salt?"))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        queued = await run_search.list_queued_runs(connection, LOCAL_TENANT, 10)
+        async with pool.transaction(LOCAL_TENANT) as other:
+            await other.execute("set local lock_timeout = '100ms'")
+            await other.execute("update run set title = 'Brine' where id = %s", (run.id,))
+        assert await run_search.store_words(connection, {one: ["stale"] for one in queued}) == 0
+    assert await index_queued_runs(pool, LOCAL_TENANT, 10) == 1
+    page = await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "brine", None, 20)
+    assert [r.run.id for r in page.runs] == [run.id]
+
+
 async def test_no_search_finds_a_run_of_another_tenant(pool: Database, other_tenant: UUID) -> None:
     await stored(pool, LOCAL_TENANT, a_run(question="Why is the sea salt?"))
     theirs = await stored(pool, other_tenant, a_run(question="Why is the sea salt?"))

@@ -79,11 +79,11 @@ class Disturbed(Database):
         await super().__aexit__(*error)
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         self.under_way += 1
         self.still.clear()
         try:
-            async with self._disturbed(tenant_id) as connection:
+            async with self._disturbed(tenant_id, pipelined) as connection:
                 yield connection
         finally:
             self.under_way -= 1
@@ -91,14 +91,14 @@ class Disturbed(Database):
                 self.still.set()
 
     @asynccontextmanager
-    async def _disturbed(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def _disturbed(self, tenant_id: UUID, pipelined: bool) -> AsyncGenerator[Connection]:
         self.begun += 1
         strikes = self.begun == self.at
         if self.dead or (strikes and self.when == "before"):
             self._strike()
         if self.begun == self.slow_at:
             await asyncio.sleep(SLOW)
-        async with super().transaction(tenant_id) as connection:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             yield connection
             if strikes and self.when == "undone":
                 self._strike()

@@ -63,9 +63,9 @@ class Disturbed(Database):
     what: Literal["away", "killed"] = "away"
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         self._strike()
-        async with super().transaction(tenant_id) as connection:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             execute = connection.execute
 
             async def watched(*args: Any, **kwargs: Any) -> Any:

@@ -32,13 +32,13 @@ class Overtaken(Database):
         self.holding, self.read_again = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         self.begun += 1
         held, after = self.begun == self.held_at, self.struck
         if self.begun == self.struck_at and await _came(self.holding):
             self.struck = True
             raise Unavailable("on purpose")
-        async with super().transaction(tenant_id) as connection:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             yield connection
             if held:
                 self.holding.set()

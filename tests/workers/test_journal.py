@@ -43,15 +43,15 @@ class Forgetful(Database):
     """A commit that the server has still under way."""
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         if self.away:
             raise Unavailable("away")
         if self.late:
             self.late -= 1
-            async with self._late(tenant_id) as connection:
+            async with self._late(tenant_id, pipelined) as connection:
                 yield connection
             return
-        async with super().transaction(tenant_id) as connection:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             yield connection
             if self.undoes:
                 self.undoes -= 1
@@ -61,8 +61,8 @@ class Forgetful(Database):
             raise Unavailable("the answer was lost")
 
     @asynccontextmanager
-    async def _late(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
-        opened = super().transaction(tenant_id)
+    async def _late(self, tenant_id: UUID, pipelined: bool) -> AsyncGenerator[Connection]:
+        opened = super().transaction(tenant_id, pipelined=pipelined)
         yield await opened.__aenter__()
 
         async def commit() -> None:

@@ -28,8 +28,8 @@ class Slow(Database):
         self.read, self.go_on = asyncio.Event(), asyncio.Event()
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
-        async with super().transaction(tenant_id) as connection:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             yield connection
         self.read.set()
         await self.go_on.wait()

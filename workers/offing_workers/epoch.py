@@ -28,10 +28,10 @@ class EpochDatabase(Database):
         self._idle.set()
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         """Open a transaction of the pool. Raises LeaseLostError if the epoch has ended."""
         with self._track_operation():
-            async with self._database.transaction(tenant_id) as connection:
+            async with self._database.transaction(tenant_id, pipelined=pipelined) as connection:
                 yield connection
 
     async def call_function(self, query: LiteralString, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

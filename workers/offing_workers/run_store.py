@@ -1,7 +1,6 @@
 """The run store of one run in Postgres, for one epoch of a claim."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from datetime import date
 from decimal import Decimal
 from typing import Any, Protocol
@@ -99,20 +98,21 @@ class PostgresRunStore:
         self, entries: Sequence[JournalEntry], usage: UsageDelta, hook: TransactionHook | None = None
     ) -> list[Step]:
         drafts = [entry.draft for entry in entries]
-        async with self._transaction() as connection:
-            new = await steps.append_steps(connection, self._fence, self._lease_seconds, drafts, usage)
-            self._unconfirmed_checkpoints = await self._checkpointer.save_due(connection)
-            await self._store_attachments(connection, entries, new)
-            if untrained := [d.excluded_role_call_seq for d in drafts if d.excluded_role_call_seq]:
-                await role_calls.exclude_from_training(connection, self._fence.run_id, untrained)
-            if hook is not None:
-                await hook(connection, new)
-            if usage.cost_usd or usage.released_usd:  # last, because all runs of the tenant share that row
-                await daily_spend.settle_reservation(
-                    connection, self._fence, usage.released_usd, usage.cost_usd, usage.reservation_day
-                )
+        with steps.append_errors(self._fence, drafts):
+            async with self._database.transaction(self._fence.tenant_id, pipelined=True) as connection:
+                append = await steps.send_append(connection, self._fence, self._lease_seconds, drafts, usage)
+                self._unconfirmed_checkpoints = await self._checkpointer.save_due(connection)
+                await self._store_attachments(connection, entries, append)
+                if untrained := [d.excluded_role_call_seq for d in drafts if d.excluded_role_call_seq]:
+                    await role_calls.exclude_from_training(connection, self._fence.run_id, untrained)
+                if hook is not None:
+                    await hook(connection, await append.read_steps())
+                if usage.cost_usd or usage.released_usd:  # last, because all runs of the tenant share that row
+                    await daily_spend.settle_reservation(
+                        connection, self._fence, usage.released_usd, usage.cost_usd, usage.reservation_day
+                    )
         self._checkpointer.confirm_saved(self._unconfirmed_checkpoints)
-        return new
+        return await append.read_steps()
 
     async def find_entries(self, entries: Sequence[JournalEntry], after_seq: int) -> list[Step] | None:
         steps = await self._find_steps([entry.draft for entry in entries], after_seq)
@@ -231,11 +231,12 @@ class PostgresRunStore:
         return self._database.transaction(self._fence.tenant_id)
 
     async def _store_attachments(
-        self, connection: Connection, entries: Sequence[JournalEntry], new: Sequence[Step]
+        self, connection: Connection, entries: Sequence[JournalEntry], append: steps.SentAppend
     ) -> None:
-        """Store the attachments of the steps of one append."""
-        pairs = [(e.attachment, step.seq) for e, step in zip(entries, new, strict=True) if e.attachment is not None]
-        async with connection.pipeline() if len(pairs) > 1 else nullcontext():  # one round trip for all of them
+        """Store the attachments of the steps of one append. Waits for the seqs of the steps if there are any."""
+        if any(entry.attachment is not None for entry in entries):
+            new = await append.read_steps()
+            pairs = [(e.attachment, step.seq) for e, step in zip(entries, new, strict=True) if e.attachment is not None]
             await self._store_in_order(connection, pairs)
 
     async def _store_in_order(self, connection: Connection, pairs: Sequence[tuple[StepAttachment, int]]) -> None:

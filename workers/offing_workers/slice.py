@@ -56,6 +56,8 @@ REOPEN_DELAY_SECONDS = 0.5
 
 NO_RESPONDER_MESSAGE = "The graph made an input request, but a rollout has no person to ask."
 
+START_STEP = StepDraft(StepKind.STARTED, "A worker claimed the run")
+
 ReleaseDecider = Callable[[Connection, Sequence[Step]], Awaitable[Release]]
 """Decides how a run is released, in the transaction that releases it and after its last steps."""
 
@@ -186,6 +188,10 @@ class Slice:
                 keep_latest=self._limits.max_checkpoints,
             )
             opened_run = await self._load_run(connection, row, saver, graph)
+            start = await self._send_start_step(connection, row, opened_run)
+        if start is not None:
+            self._has_start_step = True
+            await self._journal.add_stored(await start.read_steps())
         if self._claim.lease_expired:
             await self._release_lost_reservations()
             await self._live_publisher.end_draft(
@@ -230,7 +236,7 @@ class Slice:
         """
         before = self._fence
         try:
-            async with self._database.transaction(before.tenant_id) as connection:
+            async with self._database.transaction(before.tenant_id, pipelined=True) as connection:
                 if self._reads_again:
                     self._fence = await runs.begin_epoch(connection, before, self._limits.lease_seconds)
                 yield connection
@@ -274,6 +280,21 @@ class Slice:
         self._abort = self._journal.abort
         return loaded
 
+    async def _send_start_step(
+        self, connection: Connection, row: RunRow, loaded_run: LoadedRun
+    ) -> steps.SentAppend | None:
+        """Append the start step of a first claim in the transaction that opens it.
+
+        `None` means that it has none, or that the step is appended later. If Postgres's response is lost, the next
+        epoch finds the step.
+        """
+        is_early = self._is_first_claim and not self._writes_at_exit and row.cancel_mode is not CancelMode.DISCARD
+        if not is_early or loaded_run.has_start_step:
+            return None
+        return await steps.send_append(
+            connection, self._fence, self._limits.lease_seconds, [START_STEP], UsageDelta(turns=row.usage.turns)
+        )
+
     async def _append_start_step(self, loaded_run: LoadedRun) -> None:
         """Append a start step, or a resume step after a crash. Later slices append none."""
         if self._has_start_step:
@@ -284,7 +305,7 @@ class Slice:
             title = "Resumed after a worker stopped responding"
             await self._journal.append(JournalEntry(StepDraft(StepKind.RESUMED, title, payload, detail=detail)))
         elif not loaded_run.has_start_step:
-            await self._journal.append(JournalEntry(StepDraft(StepKind.STARTED, "A worker claimed the run")))
+            await self._journal.append(JournalEntry(START_STEP))
         self._has_start_step = True
 
     async def _execute(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> None:

@@ -2,13 +2,14 @@
 
 A graph with a turn counter keeps one checkpoint per turn, because a node that runs again reads its
 calls from the journal. The first checkpoint of a turn is written with the next step of the run, and
-the last position with the release. Other graphs keep one checkpoint per superstep. A graph whose
-state holds content or that has a DeltaChannel keeps every checkpoint and the task writes from which
-a channel is rebuilt. All other writes of finished tasks stay in memory. They are written if a slice
-ends within a superstep.
+the last position with the release. Other graphs keep one checkpoint per superstep and write it before
+the next superstep, with two exceptions: the one that contains only the input is written with the next
+one, and that of the last superstep with the release. A graph whose state holds content or that has a
+DeltaChannel keeps every checkpoint and the task writes from which a channel is rebuilt. All other
+writes of finished tasks stay in memory. They are written if a slice ends within a superstep.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from secrets import token_hex
@@ -27,7 +28,7 @@ from langgraph.checkpoint.base import (
     copy_checkpoint,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 from langgraph.checkpoint.serde.types import _DeltaSnapshot as DeltaSnapshot  # pyright: ignore[reportPrivateUsage]
 from langgraph.types import Interrupt
 
@@ -130,6 +131,8 @@ class Checkpointer(BaseCheckpointSaver[str]):
         super().__init__(serde=store.serde)
         self._store, self._turn_key, self._writes_at_exit = store, turn_key, writes_at_exit
         self._keeps_all, self._keep_latest = keeps_all, keep_latest
+        self._triggers: frozenset[str] | None = None
+        """Channels that trigger nodes of the run's own graph. `None` means that they are not known."""
         self.discard_memory()
 
     def discard_memory(self) -> None:
@@ -194,13 +197,14 @@ class Checkpointer(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         ns, parent = _parse_config(config)
         unsaved = self._build_unsaved(ns, parent, checkpoint, get_checkpoint_metadata(config, metadata))
+        can_wait = self._can_wait(unsaved)
         if self._is_retained(unsaved):
             self._mark_retained(unsaved)
         self._latest[ns] = unsaved
         self._pending.pop((ns, parent or ""), None)  # the checkpoint contains them now
         if not ns:
             self._end_subgraph_calls(unsaved, parent)
-        if not (self._turn_key or self._writes_at_exit or metadata.get("source") == "input"):
+        if not can_wait:
             await self._save_now()
         return self._build_config(ns, unsaved.id)
 
@@ -271,6 +275,13 @@ class Checkpointer(BaseCheckpointSaver[str]):
         if self._keeps_all:
             self._calls = dict(await self._store.get_call_roots(connection))
         return self.set_position(await self._store.find_checkpoint(connection, "", None))
+
+    def set_triggers(self, channels: Iterable[str]) -> None:
+        """Set the channels that trigger nodes of the run's own graph.
+
+        A superstep that updates none of them is the last one, so its checkpoint is written with the release.
+        """
+        self._triggers = frozenset(channels)
 
     def set_position(self, stored: StoredCheckpoint | None) -> RunPosition | None:
         """Use a stored checkpoint as the position of the thread. `None` means that nothing was saved yet."""
@@ -368,6 +379,25 @@ class Checkpointer(BaseCheckpointSaver[str]):
         if source in ("update", "fork") or not self._turn_key:
             return True
         return self._turns.get(unsaved.ns) != unsaved.turn
+
+    def _can_wait(self, unsaved: UnsavedCheckpoint) -> bool:
+        """Return whether a checkpoint may be written with a later transaction. `unsaved` is not the latest one yet."""
+        if self._turn_key or self._writes_at_exit or unsaved.metadata.get("source") == "input":
+            return True
+        above = self._latest.get(unsaved.ns)
+        contains_only_input = above is not None and above.metadata.get("source") == "input"
+        return contains_only_input or self._is_last(unsaved)
+
+    def _is_last(self, unsaved: UnsavedCheckpoint) -> bool:
+        """Return whether the run's own graph ends with this checkpoint, because it triggers no node."""
+        updated = unsaved.checkpoint.get("updated_channels")
+        return (
+            not unsaved.ns
+            and self._triggers is not None
+            and updated is not None
+            and TASKS not in updated
+            and self._triggers.isdisjoint(updated)
+        )
 
     def _read_turn(self, checkpoint: Mapping[str, Any]) -> int | None:
         return checkpoint["channel_values"].get(self._turn_key) if self._turn_key else None

@@ -19,6 +19,7 @@ from langgraph.types import Interrupt
 
 from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shorten_line
+from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.invocation_values import build_run_channels
 from offing.kernel.recorded_calls import NOTE_KINDS
 from offing.kernel.run_setup import ActiveRun
@@ -119,6 +120,8 @@ async def execute_graph(
     built = compile_graph(graph.build)
     # the graph's own cache would be shared by all tenants
     cache = None if built.cache is None else InMemoryCache[Any]()
+    if isinstance(checkpointer, Checkpointer):
+        checkpointer.set_triggers(built.trigger_to_nodes)
     channels = build_run_channels(built.channels, str(run.context.run.id))
     runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
     config, raised, notes = _build_config(graph, run, thread_id), list[Interrupt](), _StreamNotes(run)

@@ -97,11 +97,6 @@ class Journal:
         """Whether appends stay in memory until the slice ends."""
         return self._writes_at_exit
 
-    @property
-    def has_written(self) -> bool:
-        """Whether this claim has stored anything."""
-        return self._writes > 0
-
     def take_recorded(self, call: NodeCall, expected: frozenset[str]) -> Step | None:
         """Return the recorded step of a call, once. Raises NonDeterminismError for a step of another kind."""
         self.check_open()
@@ -165,6 +160,11 @@ class Journal:
         Raises LeaseLostError if another worker owns the run or the calls of the graph have ended.
         """
         return await self._append(self.check_open, entries)
+
+    async def add_stored(self, stored: Sequence[Step]) -> None:
+        """Add and publish steps of this claim that the transaction that opened its epoch has stored."""
+        self._record_written(stored)
+        await self._publish_steps()
 
     async def append_last(self, *entries: JournalEntry, hook: TransactionHook) -> None:
         """Append for the last time, with all deferred appends, in one transaction that ends with `hook`."""

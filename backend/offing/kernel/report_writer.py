@@ -53,6 +53,8 @@ class ReportWriter:
         """Empty means that no author is known in this claim."""
         self._latest_report: Report | None = None
         """The latest report that this claim submitted."""
+        self._has_begun_report = False
+        """Whether this claim began to record a report, which may be stored even if its node was cancelled."""
 
     async def check_draft(self, draft: ReportDraft) -> DraftCheck:
         """Check a draft without recording anything."""
@@ -80,6 +82,7 @@ class ReportWriter:
             return await self._read_back(draft, reason, step, revision, follow_up, check)
         self._journal.check_new(call)
         entry = await self.prepare_final_report(draft, reason, call.key, revision, follow_up, check)
+        self._has_begun_report = True
         await self._journal.append(entry)
         assert isinstance(entry.attachment, ReportAttachment)
         self._latest_report = entry.attachment.report
@@ -108,7 +111,7 @@ class ReportWriter:
 
         If a branch was cancelled while its report was committed, the report is only in the store.
         """
-        if self._latest_report is None and not (self._is_first_claim and not self._journal.has_written):
+        if self._latest_report is None and (self._has_begun_report or not self._is_first_claim):
             self._latest_report = await self._store.find_latest_report()
         return self._latest_report
 

@@ -109,6 +109,8 @@ class RoleCallSettings:
     """Each call counts as a turn, for graphs that do not count turns."""
     excerpts: Mapping[str, LibraryExcerpt] = field(default_factory=dict[str, LibraryExcerpt])
     """Texts of prompt libraries, by role."""
+    flushes_before_calls: bool = True
+    """Buffered steps are written before a slow call, so that a person sees them during the call."""
 
 
 class RoleCaller:
@@ -140,7 +142,8 @@ class RoleCaller:
         self._components.journal.check_new(call)
         new_call = _NewRoleCall(role, inputs, self._engines.get_config(role.name), call, turn, boundary)
         if new_call.engine_config.engine != "extractive":
-            await self._components.journal.flush()  # a slow call must not delay the steps before it
+            if self._settings.flushes_before_calls:
+                await self._components.journal.flush()  # a slow call must not delay the steps before it
             await self._components.segments.load()  # before the call, so that its answer can be recorded without delay
         listener = create_draft_writer(self._components.sink, role, call.key)
         try:

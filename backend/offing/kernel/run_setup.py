@@ -144,7 +144,9 @@ def build_active_run(
 
 def _build_role_call_settings(setup: RunSetup) -> RoleCallSettings:
     seed = setup.run.seed if setup.call_seed is None else setup.call_seed
-    return RoleCallSettings(seed, setup.graph.langgraph_adapter is not None, setup.excerpts)
+    return RoleCallSettings(
+        seed, setup.graph.langgraph_adapter is not None, setup.excerpts, flushes_before_calls=not setup.is_rollout
+    )
 
 
 def _build_item_store(setup: RunSetup, store: RunStore, components: RunComponents) -> RunItemStore:

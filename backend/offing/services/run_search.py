@@ -20,7 +20,7 @@ from offing.storage.pool import Database
 from offing.storage.run_search import RunTexts
 
 MAX_RUNS_PER_BATCH = 20
-"""Runs that one transaction indexes, so that a worker that writes a report does not wait long for it."""
+"""Runs that one statement indexes, so that a worker that writes a report does not wait long for it."""
 
 
 class MatchLocation(StrEnum):
@@ -44,9 +44,9 @@ async def index_queued_runs(database: Database, tenant_id: UUID, limit: int) -> 
     indexed = 0
     while indexed < limit:
         size = min(MAX_RUNS_PER_BATCH, limit - indexed)
-        count = await _index_batch(database, tenant_id, size)
-        indexed += count
-        if count < size:
+        listed, stored = await _index_batch(database, tenant_id, size)
+        indexed += stored
+        if listed < size or not stored:
             break
     return indexed
 
@@ -57,14 +57,20 @@ async def index_all_tenants(database: Database, limit: int) -> int:
     return sum([await index_queued_runs(database, tenant, limit) for tenant in tenants])
 
 
-async def _index_batch(database: Database, tenant_id: UUID, limit: int) -> int:
+async def _index_batch(database: Database, tenant_id: UUID, limit: int) -> tuple[int, int]:
+    """Return how many runs were listed and how many of them were indexed. The others have changed meanwhile.
+
+    The newest runs are those in progress, so no lock is held while their texts are read and split into words.
+    """
     async with database.transaction(tenant_id) as connection:
-        taken = await rows.take_queued_runs(connection, tenant_id, limit)
-        texts = await rows.list_texts(connection, taken) if taken else []
-        words = await asyncio.to_thread(lambda: [(one.run_id, _list_words(tenant_id, one)) for one in texts])
-        for run_id, new in words:
-            await rows.update_words(connection, run_id, new)
-    return len(taken)
+        queued = await rows.list_queued_runs(connection, tenant_id, limit)
+        texts = await rows.list_texts(connection, [run.run_id for run in queued]) if queued else []
+    by_id = {run.run_id: run for run in queued}
+    words = await asyncio.to_thread(lambda: {by_id[one.run_id]: _list_words(tenant_id, one) for one in texts})
+    if not words:
+        return len(queued), 0
+    async with database.transaction(tenant_id, pipelined=True) as connection:
+        return len(queued), await rows.store_words(connection, words)
 
 
 def _list_words(tenant_id: UUID, texts: RunTexts) -> list[str]:

@@ -20,7 +20,7 @@ from offing.core.errors import LeaseLostError, StateTooLargeError
 from offing.core.run import FencingToken
 from offing.storage import checkpoint_cleanup, checkpoint_reads
 from offing.storage.checkpoint_reads import checkpoint_from_row
-from offing.storage.fencing_sql import LOCK_OWNED_RUN, fence_parameters
+from offing.storage.fencing_sql import ASSERT_OWNED, LOCK_OWNED_RUN, fence_parameters, lease_errors
 from offing.storage.pool import Connection, Database
 from offing.storage.state_serializer import StateSerializer, build_serializer
 from offing.storage.state_values import EncodedValues, ValueEncoder
@@ -33,7 +33,8 @@ MAX_CONTENT_STATE_BYTES = 16 * 1024 * 1024
 written for LangGraph alone.
 """
 
-INSERT_CHECKPOINT = """
+INSERT_CHECKPOINT = f"""
+    saved as (
     insert into checkpoint (thread_id, ns, checkpoint_id, parent_id, tenant_id, run_id, fence, superstep, turn, body,
                             metadata, channels, versions, delta_channels)
     select %(thread)s, %(ns)s, %(id)s, %(parent)s, %(tenant)s, %(run)s, %(fence)s, %(superstep)s, %(turn)s, %(body)s,
@@ -41,11 +42,11 @@ INSERT_CHECKPOINT = """
       from guard
     on conflict (thread_id, ns, checkpoint_id)
     do update set body = excluded.body, metadata = excluded.metadata, channels = excluded.channels,
-                  versions = excluded.versions, delta_channels = excluded.delta_channels
-    returning 1
+                  versions = excluded.versions, delta_channels = excluded.delta_channels)
+    select {ASSERT_OWNED}
 """
 
-PUT_CHECKPOINT = f"with guard as ({LOCK_OWNED_RUN}) {INSERT_CHECKPOINT}"
+PUT_CHECKPOINT = f"with guard as ({LOCK_OWNED_RUN}), {INSERT_CHECKPOINT}"
 
 INSERT_WRITES = """
     insert into checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, tenant_id, run_id, task_path, channel,
@@ -70,11 +71,11 @@ PUT_VALUES = f"""
                                      %(types)s::text[], %(items)s::int[], %(bodies)b::bytea[])
           as v(channel, version, base_version, type, item_count, body)
       on conflict do nothing),
-    written as ({INSERT_WRITES})
+    written as ({INSERT_WRITES}),
     {INSERT_CHECKPOINT}
 """
 
-PUT_WRITES = f"with guard as ({LOCK_OWNED_RUN}), written as ({INSERT_WRITES}) select 1 from guard"
+PUT_WRITES = f"with guard as ({LOCK_OWNED_RUN}), written as ({INSERT_WRITES}) select {ASSERT_OWNED}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class PostgresCheckpointStore:
         return str(self._fence.thread_id)
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        return self._database.transaction(self._fence.tenant_id)
+        return self._database.transaction(self._fence.tenant_id, pipelined=True)
 
     def prepare(
         self,
@@ -144,7 +145,7 @@ class PostgresCheckpointStore:
     async def put_checkpoint(self, connection: Connection, prepared: PreparedCheckpoint) -> None:
         """Write a checkpoint in the caller's transaction. Raises `LeaseLostError`."""
         put = PUT_VALUES if prepared.has_values else PUT_CHECKPOINT
-        await self._execute_fenced(connection, put, prepared.parameters)
+        await self._execute_owned(connection, put, prepared.parameters)
 
     async def put_writes(
         self, connection: Connection, ns: str, checkpoint_id: str, writes: Sequence[TaskWrite]
@@ -155,7 +156,7 @@ class PostgresCheckpointStore:
         """
         columns = self._write_columns(checkpoint_id, writes)
         if sum(map(len, columns["write_bodies"])) <= self._limit:
-            await self._execute_fenced(connection, PUT_WRITES, {**self._guard_parameters(), "ns": ns, **columns})
+            await self._execute_owned(connection, PUT_WRITES, {**self._guard_parameters(), "ns": ns, **columns})
 
     async def delete_namespaces(self, connection: Connection, namespaces: Sequence[str]) -> None:
         """Delete what subgraphs stored in calls that have ended. Raises `LeaseLostError`."""
@@ -234,6 +235,11 @@ class PostgresCheckpointStore:
     async def delete_all(self, connection: Connection) -> None:
         """Delete all checkpoints of the thread. Raises `LeaseLostError`."""
         await self._execute_fenced(connection, checkpoint_cleanup.DELETE_THREAD, {})
+
+    async def _execute_owned(self, connection: Connection, statement: str, parameters: Mapping[str, Any]) -> None:
+        """Execute a statement that fails if the claim is lost. In a pipelined transaction, this does not wait."""
+        with lease_errors():
+            await connection.execute(statement, parameters)  # type: ignore[arg-type]
 
     async def _execute_fenced(self, connection: Connection, statement: str, parameters: Mapping[str, Any]) -> None:
         guarded = {**self._guard_parameters(), **parameters}

@@ -8,7 +8,7 @@ pooled connection.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from offing.cancellation import run_to_completion
 from offing.core.errors import OffingError, Unavailable
 from offing.storage.connection_queue import ConnectionQueue, low_priority
+from offing.storage.fencing_sql import lease_errors
 
 CHECK_AFTER_SECONDS = 1.0
 """A pooled connection that was idle for longer than this is checked before it is used."""
@@ -37,6 +38,8 @@ KEEPALIVE_OPTIONS: dict[str, Any] = {
 """In seconds, except the last, which is in milliseconds. A network failure is noticed before a lease
 expires.
 """
+
+SET_TENANT = "select set_config('app.tenant', %s, true)"
 
 Connection = AsyncConnection[TupleRow]
 
@@ -88,18 +91,25 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID) -> AsyncGenerator[Connection]:
-        """Open a transaction that reads and writes only this tenant's rows."""
-        async with self._borrow_connection() as connection:
-            await connection.execute(_begin_statement(tenant_id))
-            try:
-                yield connection
-            except BaseException:
-                await _roll_back(connection)
-                raise
-            # It runs to its end, because an interrupted statement may still be executed without a response.
-            if (await run_to_completion(connection.execute("commit"))).statusmessage != "COMMIT":
-                raise OffingError("A statement failed inside the transaction and its error was swallowed.")
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
+        """Open a transaction that reads and writes only this tenant's rows.
+
+        If it is `pipelined`, a statement is sent without waiting for the result of the one before. Only
+        fetching a result waits. The error of a statement is raised by that, by a later statement, or by the commit,
+        which then has no effect. Raises LeaseLostError if a statement of a claim finds that the claim is lost.
+        """
+        begin = _begin_pipeline if pipelined else _begin
+        async with self._borrow_connection() as connection, AsyncExitStack() as pipeline:
+            with lease_errors():
+                try:
+                    await begin(connection, pipeline, tenant_id)
+                    yield connection
+                except BaseException:
+                    await run_to_completion(_roll_back(connection, pipeline))
+                    raise
+                # It runs to its end, because an interrupted statement may still be executed without a response.
+                if await run_to_completion(_commit(connection, pipeline)) != "COMMIT":
+                    raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 
     async def call_function(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
         """Call a database function of the platform, which serves all tenants.
@@ -163,10 +173,34 @@ def _begin_statement(tenant_id: UUID) -> bytes:
     return f"begin; set local app.tenant = '{tenant_id}'".encode()
 
 
-async def _roll_back(connection: Connection) -> None:
+async def _begin(connection: Connection, _: AsyncExitStack, tenant_id: UUID) -> None:
+    await connection.execute(_begin_statement(tenant_id))
+
+
+async def _begin_pipeline(connection: Connection, pipeline: AsyncExitStack, tenant_id: UUID) -> None:
+    """Begin a transaction and set the tenant without waiting. `pipeline` ends the pipeline."""
+    await pipeline.enter_async_context(connection.pipeline())
+    await connection.execute("begin")
+    await connection.execute(SET_TENANT, (str(tenant_id),))
+
+
+async def _commit(connection: Connection, pipeline: AsyncExitStack) -> str | None:
+    """Commit, wait for all results, and return what Postgres did."""
+    try:
+        commit = await connection.execute("commit")
+        await pipeline.aclose()
+    except BaseException:
+        await _roll_back(connection, pipeline)
+        raise
+    return commit.statusmessage
+
+
+async def _roll_back(connection: Connection, pipeline: AsyncExitStack) -> None:
     # If even the rollback fails, the pool discards the connection; the first error says more.
+    with suppress(psycopg.Error):
+        await pipeline.aclose()
     with suppress(psycopg.OperationalError):
-        await run_to_completion(connection.execute("rollback"))
+        await connection.execute("rollback")
 
 
 async def _check_connection(connection: _PooledConnection) -> None:

@@ -4,8 +4,9 @@ Triggers queue a run whenever one of these is new or changes. Whoever searches, 
 runs. Each stored word begins with a prefix of the tenant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -13,11 +14,8 @@ from uuid import UUID
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection, Database
 
-TAKE_QUEUED = """
-    with due as (
-      select q.run_id from run_search_queue q join run_search s on s.run_id = q.run_id
-       where q.tenant_id = %s order by q.queued_at desc limit %s for update of s, q skip locked)
-    delete from run_search_queue q using due where q.run_id = due.run_id returning q.run_id
+LIST_QUEUED = """
+    select run_id, queued_at from run_search_queue where tenant_id = %s order by queued_at desc limit %s
 """
 """Newest first, because people search for what they have just seen."""
 
@@ -29,11 +27,32 @@ LIST_TEXTS = """
       from run where run.id = any(%s)
 """
 
-UPDATE_WORDS = "update run_search set words = array_to_tsvector(%s::text[]) where run_id = %s"
+STORE_WORDS = """
+    with due as (
+      select q.run_id, new.words
+        from unnest(%(runs)s::uuid[], %(queued_at)s::timestamptz[], %(words)s::text[]) as new(run_id, queued_at, words)
+             join run_search_queue q on q.run_id = new.run_id and q.queued_at = new.queued_at
+             join run_search s on s.run_id = q.run_id
+         for update of s, q skip locked),
+    taken as (delete from run_search_queue q using due where q.run_id = due.run_id)
+    update run_search s set words = array_to_tsvector(string_to_array(due.words, ' ')) from due
+     where s.run_id = due.run_id
+    returning s.run_id
+"""
+"""A change of a run gives its queue row another time, or holds its lock. Such a run stays queued."""
 
 FIND_RUNS = "select run_id, run_created_at from app.find_runs_by_words(%s::tsquery, %s, %s, %s)"
 
 LIST_TENANTS = "select app.list_tenants_to_index(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedRun:
+    """A run that is to be indexed."""
+
+    run_id: UUID
+    queued_at: datetime
+    """When it was queued. Each change of the run replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +67,10 @@ class RunTexts:
     """Title, answer, headings and sentences of the latest report. Empty means that there is no report."""
 
 
-async def take_queued_runs(connection: Connection, tenant_id: UUID, limit: int) -> list[UUID]:
-    """Take runs off the queue for this transaction, newest first. Others skip them until it ends."""
-    rows = await (await connection.execute(TAKE_QUEUED, (tenant_id, limit))).fetchall()
-    return [run_id for (run_id,) in rows]
+async def list_queued_runs(connection: Connection, tenant_id: UUID, limit: int) -> list[QueuedRun]:
+    """Return queued runs, newest first. Read their texts afterwards."""
+    rows = await (await connection.execute(LIST_QUEUED, (tenant_id, limit))).fetchall()
+    return [QueuedRun(run_id, queued_at) for run_id, queued_at in rows]
 
 
 async def count_queued_runs(connection: Connection, tenant_id: UUID) -> int:
@@ -66,9 +85,18 @@ async def list_texts(connection: Connection, run_ids: Sequence[UUID]) -> list[Ru
     return [RunTexts(run_id, question, title, _list_report_texts(body)) for run_id, question, title, body in rows]
 
 
-async def update_words(connection: Connection, run_id: UUID, words: Sequence[str]) -> None:
-    """Replace the indexed words of a run."""
-    await connection.execute(UPDATE_WORDS, (list(words), run_id))
+async def store_words(connection: Connection, words: Mapping[QueuedRun, Sequence[str]]) -> int:
+    """Replace the indexed words of runs and take them off the queue. Return the number of runs.
+
+    Runs that have changed since they were listed are left out and stay queued. The words contain no spaces. A worker
+    that writes a report of one of these runs waits until the transaction ends.
+    """
+    values = {
+        "runs": [run.run_id for run in words],
+        "queued_at": [run.queued_at for run in words],
+        "words": [" ".join(terms) for terms in words.values()],
+    }
+    return len(await (await connection.execute(STORE_WORDS, values)).fetchall())
 
 
 async def find_runs(connection: Connection, query: str, before: PageKey | None, limit: int) -> list[PageKey]:

@@ -21,7 +21,7 @@ from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig, engine_to_json
 from offing.core.report_style import ReportStyle
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
-from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
+from offing.storage.fencing_sql import ASSERT_OWNED, OWNS_RUN, fence_parameters, lease_errors
 from offing.storage.pool import Connection, Database
 
 COLUMNS = """
@@ -82,6 +82,7 @@ protects here, not the clock.
 """
 
 RELEASE_RUN = f"""
+    with guard as (
     update run
        set status = %(status)s, worker = null, lease_until = null, stop_reason = %(stop_reason)s, error = %(error)s,
            waiting_for = %(waiting_for)s, not_before = clock_timestamp() + %(wait)s::interval,
@@ -90,7 +91,8 @@ RELEASE_RUN = f"""
            dispatched_at = clock_timestamp(),
            ended_at = case when %(status)s in ('done', 'failed', 'cancelled') then clock_timestamp() end
      where {OWNS_RUN}
-    returning id
+    returning id)
+    select {ASSERT_OWNED}
 """
 """Releases a run that the worker still owns."""
 
@@ -393,7 +395,7 @@ async def begin_epoch(connection: Connection, fence: FencingToken, lease_seconds
 
 
 async def release_run(connection: Connection, fence: FencingToken, release: Release) -> None:
-    """End a claim. Raises `LeaseLostError` if it has been lost."""
+    """End a claim. Raises `LeaseLostError` if it has been lost; in a pipelined transaction, its end raises that."""
     parameters = {
         **fence_parameters(fence),
         "status": release.status,
@@ -402,8 +404,8 @@ async def release_run(connection: Connection, fence: FencingToken, release: Rele
         "waiting_for": release.waiting_for,
         "wait": None if release.wait_seconds is None else f"{release.wait_seconds} seconds",
     }
-    if await (await connection.execute(RELEASE_RUN, parameters)).fetchone() is None:
-        raise LeaseLostError(str(fence.run_id), fence.number)
+    with lease_errors():
+        await connection.execute(RELEASE_RUN, parameters)
 
 
 async def is_released(connection: Connection, fence: FencingToken) -> bool:

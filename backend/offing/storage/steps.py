@@ -3,19 +3,22 @@
 All appends are in this module; they check the fencing token and number the steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
-from offing.core.errors import AlreadyRecordedError, LeaseLostError
+from offing.core.errors import AlreadyRecordedError
 from offing.core.run import FencingToken
 from offing.core.step import CallKey, Step, StepDraft, StepKind, shorten_line, step_from_draft
 from offing.core.usage import UsageDelta
-from offing.storage.fencing_sql import OWNS_RUN, fence_parameters
+from offing.storage.fencing_sql import ASSERT_OWNED, OWNS_RUN, fence_parameters, lease_errors
 from offing.storage.pool import Connection
 
 COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, fence, superstep, path, ordinal, digest"
@@ -30,7 +33,6 @@ INSERT_STEPS = """
              (d.v->>'superstep')::integer, d.v->>'path', (d.v->>'ordinal')::integer, d.v->>'digest', d.v->'payload'
         from guard, jsonb_array_elements(%(drafts)s) with ordinality as d(v, nth)
       returning seq, at)
-    select seq, at from placed order by seq
 """
 """Inserts the rows in the given order, with the seqs that `guard` has reserved."""
 
@@ -44,6 +46,7 @@ APPEND_STEPS = f"""
        where {OWNS_RUN}
       returning id, tenant_id, fence, next_seq - %(n)s as base),
     {INSERT_STEPS}
+    select seq, at from (select {ASSERT_OWNED}) as owned left join placed on true order by seq
 """
 """The append of a worker: one statement reserves the seqs, checks ownership, charges the usage and
 renews the lease. The fencing token proves ownership; after its lease has expired, a claim can
@@ -55,6 +58,7 @@ APPEND_EXTERNAL = f"""
       update run set next_seq = next_seq + %(n)s where id = %(run)s
       returning id, tenant_id, 0::bigint as fence, next_seq - %(n)s as base),
     {INSERT_STEPS}
+    select seq, at from placed order by seq
 """
 """An append from outside a claim: in a transaction of the API that has locked the run."""
 
@@ -98,13 +102,29 @@ SUM_TOOL_RESULT_BYTES = f"""
 """
 
 
-async def append_steps(
+class SentAppend:
+    """An append that may be waiting in a pipeline."""
+
+    def __init__(self, cursor: AsyncCursor[TupleRow], drafts: Sequence[StepDraft], fence: int) -> None:
+        self._cursor, self._drafts, self._fence = cursor, drafts, fence
+        self._steps: list[Step] | None = None
+
+    async def read_steps(self) -> list[Step]:
+        """Return the appended steps. The first call waits for them if their transaction is still in progress."""
+        if self._steps is None:
+            rows = [(seq, at) for seq, at in await self._cursor.fetchall() if seq is not None]
+            self._steps = [
+                step_from_draft(d, seq, at, self._fence) for d, (seq, at) in zip(self._drafts, rows, strict=True)
+            ]
+        return self._steps
+
+
+async def send_append(
     connection: Connection, fence: FencingToken, lease_seconds: float, drafts: Sequence[StepDraft], usage: UsageDelta
-) -> list[Step]:
+) -> SentAppend:
     """Append steps as the owner of a claim, and renew its lease by `lease_seconds`.
 
-    Raises `LeaseLostError` if the claim has been lost, and `AlreadyRecorded` if there is a step
-    with the key of a draft.
+    In a pipelined transaction, this does not wait. The transaction then raises the errors of `append_errors`.
     """
     parameters = {
         **_append_parameters(fence.run_id, drafts),
@@ -116,13 +136,29 @@ async def append_steps(
         "usd": usage.cost_usd + usage.child_cost_usd,
         "seconds": usage.seconds,
     }
+    return SentAppend(await connection.execute(APPEND_STEPS, parameters), drafts, fence.number)
+
+
+@contextmanager
+def append_errors(fence: FencingToken, drafts: Sequence[StepDraft]) -> Generator[None]:
+    """Raise `LeaseLostError` if the claim has been lost, and `AlreadyRecorded` if there is a step with the key of a
+    draft.
+    """
     try:
-        rows = await (await connection.execute(APPEND_STEPS, parameters)).fetchall()
+        with lease_errors():
+            yield
     except UniqueViolation as error:
+        if error.diag.table_name != "step":
+            raise
         raise AlreadyRecordedError(str(fence.run_id), str(drafts[0].call_key)) from error
-    if len(rows) != len(drafts):
-        raise LeaseLostError(str(fence.run_id), fence.number)
-    return [step_from_draft(d, seq, at, fence.number) for d, (seq, at) in zip(drafts, rows, strict=True)]
+
+
+async def append_steps(
+    connection: Connection, fence: FencingToken, lease_seconds: float, drafts: Sequence[StepDraft], usage: UsageDelta
+) -> list[Step]:
+    """Append steps like `send_append`, and wait for them. Raises the errors of `append_errors`."""
+    with append_errors(fence, drafts):
+        return await (await send_append(connection, fence, lease_seconds, drafts, usage)).read_steps()
 
 
 async def append_external(connection: Connection, run_id: UUID, drafts: Sequence[StepDraft]) -> list[Step]:

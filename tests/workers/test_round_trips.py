@@ -1,0 +1,66 @@
+"""How often a worker commits and waits for Postgres in a run. The numbers are the same on every machine."""
+
+from dataclasses import replace
+
+import pytest
+
+from offing.core.model import EngineConfig
+from offing.core.run import Budget
+from offing.services.graphs import open_registry
+from offing.services.runs import RunRequest, submit_run
+from offing.storage import runs
+from offing.storage.migrate import LOCAL_TENANT
+from offing_workers.claimed_run import ClaimedRun
+from offing_workers.slice import Slice, SliceLimits
+from tests.bench.graphs import NAMES
+from tests.workers.interrupted_runs import Quiet, RecordedDispatches
+from tests.workers.wire_trace import TracedDatabase, Trips
+
+TURNS = 20
+
+SCRIPT = EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
+
+
+async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interactive") -> Trips:
+    """From the claim to the release, by a worker whose connection has served other runs."""
+    graphs, trips = open_registry(NAMES), Trips(0, 0, 0)
+    async with TracedDatabase(app_url) as database:
+        for _ in range(8):  # after some executions, psycopg has prepared its statements
+            run = (await submit_run(database, Quiet(), LOCAL_TENANT, request, graphs=graphs)).run
+            if kind != run.kind:
+                async with database.transaction(LOCAL_TENANT) as connection:
+                    await connection.execute("update run set kind = %s where id = %s", (kind, run.id))
+            database.take_trips()
+            (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
+            claim = next_claim.claim
+            limits, claimed_run = SliceLimits(30, 64, 60.0), ClaimedRun(claim.fence)
+            await Slice(database, Quiet(), RecordedDispatches(), graphs, claim, claimed_run, limits).advance_run()
+            trips = database.take_trips()
+            async with database.transaction(LOCAL_TENANT) as connection:
+                assert (await runs.get_run(connection, run.id)).is_terminal
+    return trips
+
+
+@pytest.mark.timeout(120)
+async def test_a_run_that_does_nothing_takes_five_transactions_and_ten_round_trips(app_url: str) -> None:
+    trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
+    assert trips.transactions <= 5, trips
+    assert trips.round_trips <= 10, trips
+
+
+@pytest.mark.timeout(120)
+async def test_a_turn_of_a_rollout_that_writes_at_once_takes_two_transactions(app_url: str) -> None:
+    request = RunRequest(
+        "Measure", graph="bench_turns", engines={"speaker": SCRIPT}, budget=Budget(max_turns=TURNS), durability="sync"
+    )
+    trips = await trips_of_run(app_url, request, "rollout")
+    assert trips.transactions <= 2 * TURNS + 4, trips
+    assert trips.round_trips <= 4 * TURNS + 10, trips
+
+
+@pytest.mark.timeout(120)
+async def test_a_rollout_that_writes_at_its_end_takes_three_transactions(app_url: str) -> None:
+    request = RunRequest("Measure", graph="bench_turns", engines={"speaker": SCRIPT}, durability="exit")
+    trips = await trips_of_run(app_url, replace(request, budget=Budget(max_turns=TURNS)), "rollout")
+    assert trips.transactions <= 3, trips
+    assert trips.round_trips <= 8, trips
