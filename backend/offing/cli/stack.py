@@ -18,13 +18,12 @@ from offing.core.errors import Conflict
 from offing.local import background, stack
 from offing.local.servers import ServerUrls, open_servers
 from offing.packaged_files import get_migrations_dir
-from offing.sdk import Graph
-from offing.services.graphs import GraphRegistry, open_registry_from_settings
-from offing.services.graphs import get_graph as get_registered_graph
 from offing.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from offing.core.check import Check
+    from offing.sdk import Graph
+    from offing.services.graphs import GraphRegistry
     from offing.services.health import Health
 
 
@@ -42,6 +41,7 @@ def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
 def dev(paths: Sequence[Path]) -> int:
     """Start the stack as `up` does, and reload the given folders of graphs when they change."""
     from offing.cli.graph_reload import report_changes
+    from offing.services.graphs import open_registry_from_settings
 
     settings = with_graph_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
     if (running := background.get_status(settings)).pid is not None:
@@ -53,16 +53,21 @@ def dev(paths: Sequence[Path]) -> int:
         return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
 
-def load_graphs(settings: Settings) -> GraphRegistry:
+def load_graphs(settings: Settings) -> "GraphRegistry":
     """Load the graphs of the settings. Folders that cannot be used are reported on standard error."""
+    from offing.services.graphs import open_registry_from_settings
+
     return open_registry_from_settings(settings, on_problem=_print_problem)
 
 
-def get_graph(settings: Settings, name: str) -> Graph:
+def get_graph(settings: Settings, name: str) -> "Graph":
     """Return a graph of the settings. Problems in other folders are reported on standard error.
 
     Raises InvalidInput if there is no such graph.
     """
+    from offing.services.graphs import get_graph as get_registered_graph
+    from offing.services.graphs import open_registry_from_settings
+
     graphs = open_registry_from_settings(settings, on_problem=_ignore_problem)
     graph = get_registered_graph(graphs, name)
     for problem in graphs.broken:
@@ -78,7 +83,7 @@ def _ignore_problem(problem: str) -> None:
     """Ignore a problem that is reported elsewhere."""
 
 
-def _require_usable_folder(graphs: GraphRegistry) -> None:
+def _require_usable_folder(graphs: "GraphRegistry") -> None:
     """Raise InvalidInput if no folder can be used, because none of the named graphs would exist."""
     if graphs.broken and not graphs.folder_graph_names:
         raise graphs.broken[0].error
