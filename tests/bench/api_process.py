@@ -1,4 +1,4 @@
-"""An API process of a checkout, and a run of it that is written without a worker."""
+"""An API process of a checkout."""
 
 import http.client
 import os
@@ -61,7 +61,7 @@ def _wait_until_ready(port: int) -> None:
     while time.monotonic() < deadline:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
-            connection.request("GET", "/health")
+            connection.request("GET", "/api/v1/health/ready")
             if connection.getresponse().status == 200:
                 return
         except OSError:
@@ -72,5 +72,5 @@ def _wait_until_ready(port: int) -> None:
 
 
 async def create_key(database: Database) -> str:
-    """Return the secret of a new API key of the local tenant."""
-    return (await access.create_api_key(database, LOCAL_TENANT, "bench")).secret
+    """Return a new API key of the local tenant."""
+    return (await access.create_key(database, LOCAL_TENANT, "bench")).key
