@@ -42,9 +42,7 @@ def limit_machine(machine: Machine, *, memory_limits: Iterable[str], core_limits
     bytes_allowed = [int(text) for text in memory_limits if text.isdigit() and int(text) < UNLIMITED_BYTES]
     quotas = [text.split() for text in core_limits]
     cores_allowed = [int(quota) // int(period) for quota, period in _pairs(quotas) if quota.isdigit() and int(period)]
-    return Machine(
-        min(machine.memory_bytes, *bytes_allowed, UNLIMITED_BYTES), max(1, min([machine.cores, *cores_allowed]))
-    )
+    return Machine(min([machine.memory_bytes, *bytes_allowed]), max(1, min([machine.cores, *cores_allowed])))
 
 
 def _pairs(quotas: Iterable[list[str]]) -> Iterator[tuple[str, str]]:
