@@ -181,16 +181,20 @@ def _find_registrations(group: Group, without: str = "") -> Mapping[str, Sequenc
 def _read_installed(_path: tuple[str, ...]) -> Mapping[str, Mapping[str, Sequence[Registration]]]:
     """Return the registrations of installed packages, by group and name.
 
-    Reading the metadata of all packages takes tens of milliseconds, so it is read once for each `sys.path`.
+    Reading the metadata of all packages takes tens of milliseconds, so it is read once for each `sys.path`, and the
+    name of a package once for all that it registers.
     """
     from importlib.metadata import entry_points
 
-    points, registrations = entry_points(), dict[str, dict[str, list[Registration]]]()
+    points, registrations, owners = entry_points(), dict[str, dict[str, list[Registration]]](), dict[int, str]()
     for group in Group:
         named = registrations[group] = {}
         for point in points.select(group=group):
-            owner = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
-            one = Registration(point.name, point.value, owner, point.load, point.dist)
+            if id(point.dist) not in owners:
+                owners[id(point.dist)] = (
+                    f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+                )
+            one = Registration(point.name, point.value, owners[id(point.dist)], point.load, point.dist)
             named.setdefault(point.name, []).append(one)
     return registrations
 

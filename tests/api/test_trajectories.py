@@ -6,6 +6,8 @@ import orjson
 import pytest
 
 from offing.core.trajectory import BoundaryReason
+from offing.services.trajectories import get_trajectory, get_trajectory_page
+from offing.storage import segments
 from tests.api.conftest import Api
 from tests.storage.rollouts import A, Collected
 
@@ -110,3 +112,35 @@ async def test_a_run_is_read_turn_by_turn_with_its_tokens(api: Api, collected: C
     (three,) = rest["role_calls"]
     assert (three["tokens"], three["trainable"], rest["next"]) == (None, "sft", None)
     assert three["messages"][1] == {"role": "assistant", "text": "second", "role_call_seq": two["seq"]}
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 9])
+async def test_the_pages_of_a_trajectory_are_the_parts_of_the_whole(api: Api, collected: Collected, limit: int) -> None:
+    run = await collected.rollout(
+        A("first", tool=True), A("second"), A("third", boundary_reason=BoundaryReason.MEMORY_EDIT), A("fourth"),
+        A("fifth"), A("sixth", ids=False, boundary_reason=BoundaryReason.MEMORY_EDIT), A("seventh", ids=False),
+    )  # fmt: skip
+    whole = await get_trajectory(api.database, api.tenant, run)
+    after, parts = 0, list[Any]()
+    while after is not None:
+        page = await get_trajectory_page(api.database, api.tenant, run, after, limit)
+        assert page.trajectory.segments == whole.trajectory.segments
+        assert 0 < len(page.trajectory.role_calls) <= limit
+        parts += page.trajectory.role_calls
+        after = page.next_after
+    assert [as_plain(call) for call in parts] == [as_plain(call) for call in whole.trajectory.role_calls]
+
+
+def as_plain(call: Any) -> tuple[object, ...]:
+    """What a page says about a role call."""
+    return (call.seq, call.turn, call.at, call.messages, call.completion, call.spans, call.tokens, call.segment_idx)
+
+
+async def test_a_page_of_a_trajectory_reads_only_the_segments_that_it_continues(api: Api, collected: Collected) -> None:
+    edited = BoundaryReason.MEMORY_EDIT
+    run = await collected.rollout(*(A(f"call {n}", boundary_reason=edited if n % 4 == 0 else None) for n in range(40)))
+    async with api.database.transaction(api.tenant) as connection:
+        seqs = [call.seq for call in await segments.read_role_calls(connection, run)]
+        values = {"run": run, "after": seqs[21], "limit": 2}
+        read = [row[0] for row in await (await connection.execute(segments.LIST_ROLE_CALL_PAGE, values)).fetchall()]
+    assert read == seqs[20:24]

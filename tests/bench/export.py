@@ -74,7 +74,8 @@ SIZE: LiteralString = """
 """
 
 BARE: LiteralString = """
-    copy (select turn.* from app.role_call join app.rollout using (run_id) where finalized_at is not null) to stdout
+    copy (select role_call.* from app.role_call join app.rollout using (run_id) where finalized_at is not null)
+      to stdout
 """
 
 

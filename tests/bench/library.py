@@ -25,6 +25,7 @@ import psutil
 import psycopg
 
 from offing.clock import new_id
+from offing.library.publication import Publication
 from offing.library.reader_process import read_document
 from offing.library.readers import DocumentReaderPool, ParsedDocument
 from offing.library.terms import STOP_WORDS
@@ -169,7 +170,9 @@ async def _store_copies(db: Database, texts: TextGenerator, count: int) -> None:
     """Store as many documents: copies of a few that are read, each with a text of its own."""
     originals: list[ParsedDocument] = []
     for number in range(min(count, READ_DOCUMENTS)):
-        originals.append(ParsedDocument(**read_document(f"{number}.md", texts.document().encode())))
+        answer = read_document(f"{number}.md", texts.document().encode())
+        publication = Publication(**answer.pop("publication"))
+        originals.append(ParsedDocument(**answer, publication=publication))
     for first in range(0, count, ingestion.MAX_BATCH_DOCUMENTS):
         numbers = range(first, min(count, first + ingestion.MAX_BATCH_DOCUMENTS))
         copies = [_copy(originals[number % len(originals)], number) for number in numbers]

@@ -7,7 +7,7 @@ import pytest
 from cyclopts import App
 
 from offing import registry
-from offing.cli.main import add_registered_commands
+from offing.cli.commands import add_registered_commands
 from offing.cli.trajectories import import_rows
 from offing.core.errors import InvalidInput
 from offing.core.run import Budget

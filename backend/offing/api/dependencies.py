@@ -14,6 +14,7 @@ from fastapi import Depends, Request
 from offing import environment
 from offing.api.bounded_notifier import BoundedNotifier
 from offing.api.public_limits import PublicLimits
+from offing.api.run_reads import SharedRunReads
 from offing.api.stream_limits import StreamLimits
 from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
@@ -43,6 +44,8 @@ class AppDependencies:
     database: Database
     notifier: BoundedNotifier
     bus: LiveBus
+    run_reads: SharedRunReads
+    """What the followers of runs read."""
     authenticator: CachedAuthenticator
     stream_limits: StreamLimits
     public_limits: PublicLimits
@@ -90,6 +93,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             database=database,
             notifier=bounded_notifier,
             bus=notifier.live,
+            run_reads=SharedRunReads(database, notifier.live, settings.lease_seconds),
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
             public_limits=PublicLimits(),

@@ -1,7 +1,7 @@
 """Produce the events of an event stream: each durable step once and in order, and changes of the run's state.
 
 Bus events only reduce the delay. After every gap or silence the feed reads Postgres, so it loses no event
-without Redis.
+without Redis. What followers of one run read is read once for all of them.
 """
 
 import time
@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from offing.api.run_reads import RunState, SharedRunReads
 from offing.bus.live import ActionEvent, BusEvent, DraftEvent, LiveBus, ResyncEvent, StepsEvent
 from offing.core.answer_draft import DraftChange, DraftTracker
-from offing.core.run import TERMINAL_STATUSES, RunStatus
+from offing.core.run import TERMINAL_STATUSES
 from offing.core.step import Step
-from offing.services.run_summaries import LiveStatus, RunWithLiveStatus, find_live_status
+from offing.services.run_summaries import LiveStatus, RunWithLiveStatus
 from offing.storage import run_summaries
 from offing.storage.pool import Database
 
@@ -76,6 +77,8 @@ class _RunPosition:
     state_sent_at: float = float("-inf")
     stale: bool = True
     """Whether something happened since the state was sent last."""
+    resync_at: float = float("-inf")
+    """When an event may have been missed last. The state is read after it."""
     drafts: DraftTracker = field(default_factory=DraftTracker)
 
     def has_changed(self, new: RunWithLiveStatus) -> bool:
@@ -98,10 +101,10 @@ class RunEventFeed:
         self,
         database: Database,
         bus: LiveBus,
+        reads: SharedRunReads,
         tenant_id: UUID,
         after: Mapping[UUID, int],
         *,
-        lease_seconds: float,
         reauthenticate: Callable[[], Awaitable[object]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -109,8 +112,8 @@ class RunEventFeed:
 
         `reauthenticate` raises an error when the caller is no longer allowed to read.
         """
-        self._database, self._bus, self._tenant = database, bus, tenant_id
-        self._lease_seconds, self._reauthenticate, self._clock = lease_seconds, reauthenticate, clock
+        self._database, self._bus, self._reads, self._tenant = database, bus, reads, tenant_id
+        self._reauthenticate, self._clock = reauthenticate, clock
         self._open = {run: _RunPosition(run, seq) for run, seq in after.items()}
 
     async def events(self) -> AsyncGenerator[FeedEvent]:
@@ -118,21 +121,23 @@ class RunEventFeed:
 
         Raises NotFound at once for a run of another tenant, and Unauthorized when access has ended.
         """
-        async with self._bus.subscribe(self._tenant, self._open.keys()) as notices:
-            await self._check_runs()
-            quiet_since = self._clock()
-            notice: BusEvent = ResyncEvent()
-            while True:
-                async for event in self._handle(notice):
-                    yield event
-                    quiet_since = self._clock()
-                if not self._open or self._bus.is_closing:
-                    return
-                if self._clock() - quiet_since >= KEEP_ALIVE_SECONDS:
-                    await self._reauthenticate()
-                    yield KeepAlive()
-                    quiet_since = self._clock()
-                notice = await notices.next(self._seconds_until_due(quiet_since))
+        runs = list(self._open)
+        async with self._bus.subscribe(self._tenant, runs) as notices:
+            with self._reads.follow(self._tenant, runs):
+                await self._check_runs()
+                quiet_since = self._clock()
+                notice: BusEvent = ResyncEvent()
+                while True:
+                    async for event in self._handle(notice):
+                        yield event
+                        quiet_since = self._clock()
+                    if not self._open or self._bus.is_closing:
+                        return
+                    if self._clock() - quiet_since >= KEEP_ALIVE_SECONDS:
+                        await self._reauthenticate()
+                        yield KeepAlive()
+                        quiet_since = self._clock()
+                    notice = await notices.next(self._seconds_until_due(quiet_since))
 
     async def _check_runs(self) -> None:
         """Raise NotFound before the first event of several runs, because a stream that has begun can no longer fail."""
@@ -161,7 +166,7 @@ class RunEventFeed:
                     yield event
             case ResyncEvent():
                 for watched in self._open.values():
-                    watched.stale = True
+                    watched.stale, watched.resync_at = True, self._clock()
             case _:
                 pass
         async for event in self._emit_due_states():
@@ -192,19 +197,15 @@ class RunEventFeed:
         for new in changes:
             yield DraftFeedEvent(watched.run_id, new)
 
-    async def _synchronize_drafts(self, watched: _RunPosition, status: RunStatus) -> AsyncGenerator[FeedEvent]:
+    async def _synchronize_drafts(self, watched: _RunPosition, state: RunState) -> AsyncGenerator[FeedEvent]:
         """Yield the drafts so far to a client that has just connected, and end those that a crashed worker left."""
-        is_running = status is RunStatus.RUNNING
-        drafts = await self._bus.list_drafts(self._tenant, watched.run_id) if is_running else []
-        for change in watched.drafts.synchronize(drafts):
+        for change in watched.drafts.synchronize(state.drafts):
             yield DraftFeedEvent(watched.run_id, change)
 
     async def _catch_up(self, watched: _RunPosition, upto: int) -> AsyncGenerator[FeedEvent]:
         while watched.last_seq < upto:
-            async with self._database.transaction(self._tenant) as connection:
-                page = await run_summaries.list_step_summaries(
-                    connection, watched.run_id, watched.last_seq, min(PAGE_STEPS, upto - watched.last_seq)
-                )
+            limit = min(PAGE_STEPS, upto - watched.last_seq)
+            page = await self._reads.list_steps(self._tenant, watched.run_id, watched.last_seq, limit)
             for step in page:
                 watched.last_seq = step.seq
                 yield StepFeedEvent(watched.run_id, step)
@@ -213,25 +214,16 @@ class RunEventFeed:
 
     async def _emit_state(self, watched: _RunPosition) -> AsyncGenerator[FeedEvent]:
         """Yield the state if it has changed, then every step up to it, then the end if the run has ended."""
-        detail = await self._load_run(watched)
-        changed = watched.has_changed(detail)
+        state = await self._reads.get_state(self._tenant, watched.run_id, watched.resync_at)
+        detail, changed = state.detail, watched.has_changed(state.detail)
         watched.detail, watched.state_sent_at, watched.stale = detail, self._clock(), False
         run = detail.summary.run
         if changed:
             yield RunFeedEvent(watched.run_id, detail)
         async for event in self._catch_up(watched, run.last_seq):
             yield event
-        async for event in self._synchronize_drafts(watched, run.status):
+        async for event in self._synchronize_drafts(watched, state):
             yield event
         if run.status in TERMINAL_STATUSES:
             del self._open[watched.run_id]
             yield EndFeedEvent(watched.run_id)
-
-    async def _load_run(self, watched: _RunPosition) -> RunWithLiveStatus:
-        known_marks = watched.detail.step_marks if watched.detail else ""
-        async with self._database.transaction(self._tenant) as connection:
-            summary = await run_summaries.get_run_summary(connection, watched.run_id)
-            marks = known_marks + await run_summaries.render_step_marks(connection, watched.run_id, len(known_marks))
-        return RunWithLiveStatus(
-            summary, await find_live_status(self._bus, self._tenant, summary, self._lease_seconds), marks
-        )

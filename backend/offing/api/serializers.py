@@ -74,10 +74,15 @@ from offing.storage.vectors import VectorCoverage
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
+UNLIMITED_SCOPE = ScopeIn().model_dump()
+"""The scope of a run that chose none. Its lists are shared and must not be changed."""
+
+
 def serialize_run_summary(summary: RunSummary) -> RunOut:
+    # Not validated: a page has fifty runs, and each value has its type since it was read from the database.
     run, labels = summary.run, summary.labels
-    spent = run.usage
-    return RunOut(
+    spent, follow_up = run.usage, run.follow_up
+    return RunOut.model_construct(
         id=run.id,
         thread_id=run.thread_id,
         question=run.question,
@@ -92,7 +97,9 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
         engines={role: hide_options(choice) for role, choice in run.engines.items()},
         scope=_serialize_scope(run.scope),
         budget=_serialize_budget(run.budget),
-        usage=UsageOut(turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds),
+        usage=UsageOut.model_construct(
+            turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds
+        ),
         deadline=run.deadline_at,
         last_seq=run.last_seq,
         created_at=run.created_at,
@@ -108,8 +115,8 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
         interactions=sorted(run.interactions),
-        follow_up=run.follow_up
-        and FollowUpOut(kind=run.follow_up.kind, run_id=run.follow_up.run_id, version=run.follow_up.version),
+        follow_up=follow_up
+        and FollowUpOut.model_construct(kind=follow_up.kind, run_id=follow_up.run_id, version=follow_up.version),
     )
 
 
@@ -117,7 +124,7 @@ def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
     """Return the part of a stored scope that a person can choose, unchanged even if a limit was lowered since."""
     chosen = {name: stored[name] for name in ScopeIn.model_fields if name in stored}
     sources = [UUID(str(source)) for source in chosen.get("sources", ())]
-    return ScopeIn.model_construct(None, **{**ScopeIn().model_dump(), **chosen, "sources": sources})
+    return ScopeIn.model_construct(None, **(UNLIMITED_SCOPE | chosen | {"sources": sources}))
 
 
 def serialize_model_details(model: str) -> ModelDetailsOut | None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
+from functools import lru_cache
 from uuid import UUID
 
 import orjson
@@ -23,8 +24,10 @@ from offing.api.feed import (
     RunFeedEvent,
     StepFeedEvent,
 )
+from offing.api.serialized_once import SerializedOnce
 from offing.core.answer_draft import DraftChange, DraftPart
 from offing.core.errors import InvalidInput, OffingError, Unauthorized
+from offing.services.run_summaries import LiveStatus
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +37,9 @@ SEND_TIMEOUT_SECONDS = 20.0
 MAX_RUNS_PER_STREAM = 50
 
 MAX_SEQ = 2**62
+
+_texts = SerializedOnce(max_values=2048)
+"""Steps and states that several followers get."""
 
 StreamCursor = dict[UUID, int] | None
 """The last step sent of each of several runs. `None` means a stream of one run, whose events do not name it."""
@@ -113,17 +119,14 @@ def encode_event(event: FeedEvent, cursor: StreamCursor) -> bytes:
             if cursor is not None:
                 cursor[run] = step.seq
             id = str(step.seq) if cursor is None else render_cursor(cursor)
-            return b"id: %s\nevent: step\ndata: %s\n\n" % (
-                id.encode(),
-                _dump_json(serializers.serialize_step(run, step)),
-            )
+            data = _texts.get(step, lambda: _dump_json(serializers.serialize_step(run, step)))
+            return b"id: %s\nevent: step\ndata: %s\n\n" % (id.encode(), data)
         case RunFeedEvent(run, detail):
-            data = _dump_json(serializers.serialize_run_detail(detail))
+            data = _texts.get(detail, lambda: _dump_json(serializers.serialize_run_detail(detail)))
             named = b'{"run_id":"%s",%s' % (str(run).encode(), data[1:])
             return b"event: run\ndata: %s\n\n" % (named if several else data)
         case LiveFeedEvent(run, live):
-            out = serializers.serialize_live_status(live)
-            data = b"null" if out is None else _dump_json(out)
+            data = _dump_live_status(live)
             named = b'{"run_id":"%s","live":%s}' % (str(run).encode(), data)
             return b"event: live\ndata: %s\n\n" % (named if several else data)
         case DraftFeedEvent(run, change):
@@ -134,6 +137,13 @@ def encode_event(event: FeedEvent, cursor: StreamCursor) -> bytes:
             return b": still here\n\n"
 
 
+@lru_cache(maxsize=256)
+def _dump_live_status(live: LiveStatus | None) -> bytes:
+    out = serializers.serialize_live_status(live)
+    return b"null" if out is None else _dump_json(out)
+
+
+@lru_cache(maxsize=256)
 def _encode_draft(run_id: UUID, change: DraftChange) -> bytes:
     if isinstance(change, DraftPart):
         return b"event: draft\ndata: %s\n\n" % _dump_json(serializers.serialize_draft(run_id, change))

@@ -157,6 +157,8 @@ class LiveBus:
         )
         self._subscribers: dict[str, set[Subscriber]] = {}
         self._confirmed: dict[str, asyncio.Event] = {}
+        self._event_counts: dict[str, int] = {}
+        self._resync_count = 0
         self._listener: asyncio.Task[None] | None = None
         self._pubsub: PubSub | None = None
         self._command_tasks: set[asyncio.Task[None]] = set()
@@ -361,6 +363,13 @@ class LiveBus:
         """
         return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids))
 
+    def count_events(self, tenant_id: UUID, run_id: UUID) -> int:
+        """Return a number that grows with every event of a run that has arrived while it has a subscriber.
+
+        It also grows when events may have been missed.
+        """
+        return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
+
     @asynccontextmanager
     async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
         follower = Subscriber(lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS)
@@ -396,6 +405,7 @@ class LiveBus:
         empty = [c for c in channels if not self._subscribers[c]]
         for channel in empty:
             del self._subscribers[channel]
+            self._event_counts.pop(channel, None)
             self._confirmed.pop(channel, None)
         if empty and self._pubsub is not None:
             self._send_command(self._pubsub.unsubscribe, empty)
@@ -464,6 +474,8 @@ class LiveBus:
         except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
             self._skipped.skip("not a run event", message["data"])
             notice = ResyncEvent()
+        if channel in self._subscribers:
+            self._event_counts[channel] = self._event_counts.get(channel, 0) + 1
         for follower in self._subscribers.get(channel, ()):
             follower.offer(notice)
 
@@ -473,6 +485,7 @@ class LiveBus:
         Called when the subscription starts or ends: events may have been missed, and the resync
         interval changes.
         """
+        self._resync_count += 1
         for watching in self._subscribers.values():
             for follower in watching:
                 follower.offer(ResyncEvent())

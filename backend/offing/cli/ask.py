@@ -29,7 +29,6 @@ from offing.core.run import TURNS_BY_DEPTH, Budget, Depth, RunStatus
 from offing.core.step import Step
 from offing.core.url import InvalidUrl
 from offing.core.web_domains import MAX_DOMAINS, normalize_domains
-from offing.library.readers import DocumentReaderPool
 from offing.local.servers import ServerUrls
 from offing.local.stack import open_stack
 from offing.mcp.server_registry import McpServerRegistry
@@ -38,12 +37,10 @@ from offing.models.engine_discovery import default_engine_config, parse_engine_c
 from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services.follow_ups import FollowUpRequest, keep_engines
-from offing.services.ingestion import ingest_folder
 from offing.services.offline_runs import find_remote_library_model
 from offing.services.presets import find_default_preset, get_preset
 from offing.services.providers import list_stored
 from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
-from offing.services.vector_filling import wait_until_filled
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
@@ -195,6 +192,8 @@ async def _ask(
         embedder = open_embedder(settings)
         collections = await _ingest_folders(database, options.docs, settings, progress)
         if collections and embedder is not None:
+            from offing.services.vector_filling import wait_until_filled
+
             progress.vectors_computed(
                 await wait_until_filled(database, LOCAL_TENANT, embedder, collections, progress.vectors_counted)
             )
@@ -277,6 +276,11 @@ async def _ingest_folders(
     database: Database, folders: Sequence[Path], settings: Settings, progress: ProgressPrinter
 ) -> list[str]:
     """Ingest folders and return the names of their collections."""
+    if not folders:
+        return []
+    from offing.library.readers import DocumentReaderPool
+    from offing.services.ingestion import ingest_folder
+
     collections: list[str] = []
     async with DocumentReaderPool(settings.reader_processes) as readers:
         for folder in folders:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from importlib import import_module
 
 from offing.local.servers import ServerUrls
 from offing.local.stack import StackHooks
@@ -9,7 +10,12 @@ from offing.packaged_files import get_migrations_dir
 
 
 def build_hooks() -> StackHooks:
-    return StackHooks(migrate=migrate, create_login_link=create_operator_link, release_leases=release_leases)
+    return StackHooks(
+        migrate=migrate,
+        create_login_link=create_operator_link,
+        prepare_login_link=import_access,
+        release_leases=release_leases,
+    )
 
 
 def migrate(servers: ServerUrls) -> tuple[str, ...]:
@@ -31,6 +37,12 @@ def release_leases(servers: ServerUrls, process: str) -> None:
 
     with suppress(Unavailable):
         release(servers.app_url, process)
+
+
+def import_access() -> None:
+    """Import what a login link needs."""
+    import_module("offing.services.access")
+    import_module("offing.storage.migrate")
 
 
 def create_operator_link(servers: ServerUrls, web_url: str) -> str:

@@ -5,12 +5,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import orjson
 from rich.console import Console
-from rich.markdown import Markdown
 
 from offing.cli.hooks import migrate
 from offing.cli.id_suffix import select_match
@@ -20,14 +19,15 @@ from offing.core.report import Report
 from offing.core.report_formats import render_html, render_markdown, report_to_json
 from offing.local.background import get_status
 from offing.local.servers import ServerUrls, open_servers
-from offing.report_files.writers import ReportFileWriter
-from offing.services.report_export import Format, export_report
 from offing.settings import load_settings
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.report_sources import locate_citations
 from offing.storage.runs import RunRow
+
+if TYPE_CHECKING:
+    from offing.services.report_export import Format
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def show_run(run_text: str, as_json: bool, version: int | None = None) -> int:
     return 0
 
 
-def export_run(run_text: str, format: Format, output: Path | None, version: int | None = None) -> int:
+def export_run(run_text: str, format: "Format", output: Path | None, version: int | None = None) -> int:
     """Write a report to a file or to standard output. Raises `InvalidInput` if a terminal would get a binary file."""
     if format in ("docx", "pdf") and output is None and sys.stdout.isatty():
         problem = f"A terminal cannot show a file in the format {format}"
@@ -90,9 +90,12 @@ def export_run(run_text: str, format: Format, output: Path | None, version: int 
     return 0
 
 
-async def _render_report(database: Database, run_text: str, format: Format, version: int | None) -> bytes:
+async def _render_report(database: Database, run_text: str, format: "Format", version: int | None) -> bytes:
     run = await get_run_id(database, run_text)
     if format not in REPORT_RENDERERS:
+        from offing.report_files.writers import ReportFileWriter
+        from offing.services.report_export import export_report
+
         return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format, version)).body
     async with database.transaction(LOCAL_TENANT) as connection:
         report = await _find_report(connection, run, version)
@@ -117,6 +120,8 @@ NO_REPORT: dict[str, Any] = {
 
 def print_run(result: dict[str, Any]) -> None:
     """Print an ended run for a reader: its report, or the reason why there is none."""
+    from rich.markdown import Markdown
+
     console = Console()
     if result["report"] is None:
         console.print(f"No report: {result['stop_reason']}. {strip_control(result['error'] or '')}")

@@ -6,26 +6,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 from pydantic import SecretStr
-from rich.console import Console
 
-from offing.cli.graph_reload import report_changes
 from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
 from offing.cli.log_line import render_log_line
-from offing.core.check import Check
 from offing.core.errors import Conflict
 from offing.local import background, stack
-from offing.local.doctor import Probes, run_checks
 from offing.local.servers import ServerUrls, open_servers
 from offing.packaged_files import get_migrations_dir
-from offing.sdk import Graph
-from offing.services.graphs import GraphRegistry, open_registry_from_settings
-from offing.services.graphs import get_graph as get_registered_graph
-from offing.services.health import Health, get_health
 from offing.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from offing.core.check import Check
+    from offing.sdk import Graph
+    from offing.services.graphs import GraphRegistry
+    from offing.services.health import Health
 
 
 def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
@@ -41,6 +40,9 @@ def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
 
 def dev(paths: Sequence[Path]) -> int:
     """Start the stack as `up` does, and reload the given folders of graphs when they change."""
+    from offing.cli.graph_reload import report_changes
+    from offing.services.graphs import open_registry_from_settings
+
     settings = with_graph_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
     if (running := background.get_status(settings)).pid is not None:
         raise Conflict(
@@ -51,16 +53,21 @@ def dev(paths: Sequence[Path]) -> int:
         return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
 
-def load_graphs(settings: Settings) -> GraphRegistry:
+def load_graphs(settings: Settings) -> "GraphRegistry":
     """Load the graphs of the settings. Folders that cannot be used are reported on standard error."""
+    from offing.services.graphs import open_registry_from_settings
+
     return open_registry_from_settings(settings, on_problem=_print_problem)
 
 
-def get_graph(settings: Settings, name: str) -> Graph:
+def get_graph(settings: Settings, name: str) -> "Graph":
     """Return a graph of the settings. Problems in other folders are reported on standard error.
 
     Raises InvalidInput if there is no such graph.
     """
+    from offing.services.graphs import get_graph as get_registered_graph
+    from offing.services.graphs import open_registry_from_settings
+
     graphs = open_registry_from_settings(settings, on_problem=_ignore_problem)
     graph = get_registered_graph(graphs, name)
     for problem in graphs.broken:
@@ -76,7 +83,7 @@ def _ignore_problem(problem: str) -> None:
     """Ignore a problem that is reported elsewhere."""
 
 
-def _require_usable_folder(graphs: GraphRegistry) -> None:
+def _require_usable_folder(graphs: "GraphRegistry") -> None:
     """Raise InvalidInput if no folder can be used, because none of the named graphs would exist."""
     if graphs.broken and not graphs.folder_graph_names:
         raise graphs.broken[0].error
@@ -140,12 +147,15 @@ def run_doctor(as_json: bool) -> int:
     return 0 if all(c.ok for c in checks) else 1
 
 
-def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
+def _run_checks(settings: Settings, quiet: bool) -> "list[Check]":
+    from rich.console import Console
+
     from offing.bus.server_version import get_redis_version
+    from offing.local.doctor import Probes, run_checks
     from offing.models.engine_discovery import describe_policy_engine
     from offing.storage.server_version import get_postgres_version
 
-    console, checks = Console(highlight=False, soft_wrap=True), list[Check]()
+    console, checks = Console(highlight=False, soft_wrap=True), list["Check"]()
     probes = Probes(get_postgres_version, get_redis_version, describe_policy_engine)
     for check in chain(run_checks(settings, probes), _check_running_stack(settings)):
         checks.append(check)
@@ -157,7 +167,7 @@ def _run_checks(settings: Settings, quiet: bool) -> list[Check]:
     return checks
 
 
-def _check_running_stack(settings: Settings) -> Iterator[Check]:
+def _check_running_stack(settings: Settings) -> "Iterator[Check]":
     """Yield the checks of the running stack, as the web UI shows them. None if no stack runs here."""
     if background.get_status(settings).pid is None:
         return
@@ -167,8 +177,9 @@ def _check_running_stack(settings: Settings) -> Iterator[Check]:
     yield from (check for check in health.checks if check.name not in repeated)
 
 
-async def _get_health(settings: Settings, servers: ServerUrls) -> Health:
+async def _get_health(settings: Settings, servers: ServerUrls) -> "Health":
     from offing.bus.live import LiveBus
+    from offing.services.health import get_health
     from offing.storage.migrate import LOCAL_TENANT
     from offing.storage.pool import Database
 

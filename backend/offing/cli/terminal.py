@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 import orjson
 from rich.console import Console
@@ -13,8 +13,10 @@ from rich.text import Text
 
 from offing.core.answer_draft import AnswerDraft
 from offing.core.step import Step, StepKind
-from offing.services.ingestion import IngestedFolder
-from offing.storage.vectors import VectorCoverage
+
+if TYPE_CHECKING:
+    from offing.services.ingestion import IngestedFolder
+    from offing.storage.vectors import VectorCoverage
 
 COLORS = {
     StepKind.PLAN: "magenta",
@@ -103,7 +105,7 @@ class ProgressPrinter:
     def document_read(self, done: int, total: int, name: str) -> None:
         self._status.update(f"reading documents · {done} of {total} · {strip_control(name)}")
 
-    def folder_ingested(self, result: IngestedFolder) -> None:
+    def folder_ingested(self, result: "IngestedFolder") -> None:
         counts: dict[str, int] = {}
         for outcome in result.files:
             counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
@@ -115,10 +117,10 @@ class ProgressPrinter:
                     f"  [red]{outcome.outcome}[/red] {strip_control(outcome.name)}: {strip_control(outcome.problem)}"
                 )
 
-    def vectors_counted(self, coverage: VectorCoverage) -> None:
+    def vectors_counted(self, coverage: "VectorCoverage") -> None:
         self._status.update(f"computing vectors · {coverage.filled_count} of {coverage.text_count} documents")
 
-    def vectors_computed(self, coverage: VectorCoverage) -> None:
+    def vectors_computed(self, coverage: "VectorCoverage") -> None:
         """Say which documents are searched by their words alone."""
         if coverage.filled_count < coverage.text_count:
             line = f"Only {coverage.filled_count} of {coverage.text_count} documents have vectors."

@@ -303,6 +303,8 @@ def name_chain(config: EngineConfig) -> tuple[str, ...]:
 
 def hide_options(config: EngineConfig) -> EngineConfig:
     """Return the engine config without the options of its engine and its fallbacks."""
+    if not config.options and not config.fallbacks:
+        return config
     fallbacks = config.fallbacks and tuple(hide_options(one) for one in config.fallbacks)
     return config.model_copy(update={"options": {}, "fallbacks": fallbacks})
 

@@ -51,6 +51,7 @@ def start_detached(settings: Settings, argv: Sequence[str], hooks: StackHooks, *
                 list(argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         say(f"starting in the background; the log is {log}")
+        hooks.prepare_login_link()  # the other process is importing, too, and this one would only wait
         is_ready = wait_until(
             lambda: read_stack_info(paths) is not None,
             is_alive=lambda: child.poll() is None,

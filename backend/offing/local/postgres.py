@@ -23,6 +23,8 @@ from offing.core.errors import Conflict, Unavailable
 from offing.local.child_environment import build_server_environment
 from offing.local.data_directory import DataDirectory, open_log, read_log_tail
 from offing.local.launch import UNPRIVILEGED_ID
+from offing.local.machine import Machine, read_machine
+from offing.local.postgres_settings import choose_settings
 from offing.local.processes import ChildProcess, Identity, build_launch_command, spawn_process, stop_orphans
 
 OWNER_ROLE = "offing_owner"
@@ -30,6 +32,8 @@ OWNER_ROLE = "offing_owner"
 DATABASE_NAME = "offing"
 MIN_MAJOR = 15
 _PORT = 5432
+TEST_MACHINE = Machine(memory_bytes=2**30, cores=2)
+"""The machine for which servers of tests are set, because many of them run at once."""
 _DURABILITY_OFF = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
@@ -199,9 +203,9 @@ class PostgresServer:
             "unix_socket_directories": str(self._sockets),
             "unix_socket_permissions": "0700",
             "port": str(_PORT),
-            "max_connections": "200",
             "timezone": "UTC",
             "log_timezone": "UTC",
+            **choose_settings(read_machine() if self._durable else TEST_MACHINE),
         } | ({} if self._durable else _DURABILITY_OFF)
         return [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
 

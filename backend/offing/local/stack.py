@@ -51,6 +51,8 @@ class StackHooks:
     """Migrates the database to this version, as its owner."""
     create_login_link: Callable[[ServerUrls, str], str]
     """Returns a one-time login link to the web UI at the given URL."""
+    prepare_login_link: Callable[[], object]
+    """Imports what `create_login_link` needs, so that the link does not wait for it."""
     release_leases: Callable[[ServerUrls, str], object]
     """Releases the leases of an ended process by its name, so that others can claim its runs."""
 

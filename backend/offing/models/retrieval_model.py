@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeVar
 
 from offing.core.model import EngineConfig, EngineFailure, FailureKind
 from offing.models.credentials import ALLOWED_URLS_VARIABLE, EngineEndpoint, key_variable, resolve_endpoint
-from offing.models.litellm_client import call_litellm
 from offing.models.retry import RetryPolicy
 from offing.models.role_call import AttemptFailure, CallSettings
 from offing.telemetry import attributes as names
@@ -109,6 +108,8 @@ class RetrievalModel:
         self, function: LitellmFunction, arguments: Mapping[str, Any], endpoint: EngineEndpoint, seconds: float
     ) -> Any | AttemptFailure:
         """Send one request in its own trace span, without retries."""
+        from offing.models.litellm_client import call_litellm  # imports httpx
+
         sent = {"model": self.name, "timeout": seconds, "num_retries": 0, "max_retries": 0, **arguments}
         if endpoint.api_base:
             sent |= {"api_base": endpoint.api_base, "api_key": endpoint.api_key}

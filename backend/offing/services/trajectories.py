@@ -21,7 +21,7 @@ from offing.exports.format import ExportOptions, Format, RecordUnit
 from offing.services.token_texts import TokenTexts, decode_tokens
 from offing.storage import tenants, trajectories, trajectory_reads
 from offing.storage.pagination import PageKey, parse_page_cursor, render_page_cursor
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.trajectories import TrajectoryQuery
 
 PAGE_RUNS = 256
@@ -177,24 +177,36 @@ async def stream_trajectories(
     yield b'{"cursor":%s,"more":%s}\n' % (_render_cursor(page_key), b"true" if runs >= max_runs else b"false")
 
 
-async def get_trajectory(
-    database: Database, tenant_id: UUID, run_id: UUID, after: int = 0, limit: int | None = None
-) -> ReadableTrajectory:
-    """Return the segments of a run and its role calls after step `after`.
+async def get_trajectory(database: Database, tenant_id: UUID, run_id: UUID) -> ReadableTrajectory:
+    """Return the segments of a run with all of its role calls and tool calls. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        metadata = await trajectories.get_trajectory_metadata(connection, run_id)
+        segments = await trajectory_reads.list_segments(connection, run_id)
+        role_calls = await trajectory_reads.list_role_calls(connection, run_id)
+        tool_calls = await trajectories.list_tool_calls(connection, run_id)
+        policy_uris = await _get_policy_uris(connection, role_calls)
+    token_texts = await asyncio.to_thread(_decode_role_calls, role_calls, policy_uris)
+    return ReadableTrajectory(TextTrajectory(metadata, segments, role_calls, tool_calls), token_texts, None)
 
-    If `limit` is `None`, all of them are returned. Raises NotFound.
+
+async def get_trajectory_page(
+    database: Database, tenant_id: UUID, run_id: UUID, after: int, limit: int
+) -> ReadableTrajectory:
+    """Return the segments of a run and at most `limit` of its role calls after step `after`, without tool calls.
+
+    Only these role calls, and those whose prompts they continue, are read. Raises NotFound.
     """
     async with database.transaction(tenant_id) as connection:
-        episode = await trajectories.get_trajectory_metadata(connection, run_id)
-        heads = await trajectory_reads.list_segments(connection, run_id)
-        turns = await trajectory_reads.list_role_calls(connection, run_id)
-        tools = await trajectories.list_tool_calls(connection, run_id)
-        later = tuple(turn for turn in turns if turn.seq > after)
-        role_calls = later if limit is None else later[:limit]
-        policy_uris = await trajectories.get_policy_uris(connection, sorted({t.policy for t in role_calls if t.policy}))
+        metadata = await trajectories.get_trajectory_metadata(connection, run_id)
+        segments = await trajectory_reads.list_segments(connection, run_id)
+        role_calls, following = await trajectory_reads.list_role_call_page(connection, run_id, after, limit)
+        policy_uris = await _get_policy_uris(connection, role_calls)
     token_texts = await asyncio.to_thread(_decode_role_calls, role_calls, policy_uris)
-    following = role_calls[-1].seq if role_calls and len(role_calls) < len(later) else None
-    return ReadableTrajectory(TextTrajectory(episode, heads, role_calls, tools), token_texts, following)
+    return ReadableTrajectory(TextTrajectory(metadata, segments, role_calls, ()), token_texts, following)
+
+
+async def _get_policy_uris(connection: Connection, role_calls: Sequence[RoleCallRecord]) -> dict[str, str]:
+    return await trajectories.get_policy_uris(connection, sorted({call.policy for call in role_calls if call.policy}))
 
 
 async def _read_ahead(chunks: AsyncGenerator[ExportChunk]) -> AsyncGenerator[ExportChunk]:

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
-from offing.storage.postings import MAX_ROWS_PER_STATEMENT, TextPostings, delete_postings
+
+if TYPE_CHECKING:  # NumPy is slow to import, and most readers of passages need no postings
+    from offing.storage.postings import TextPostings
 
 DELETE_PASSAGES = """
     with vectors as (delete from text_vector where tenant_id = %(tenant)s and text_id = any(%(text_ids)s))
@@ -95,7 +98,7 @@ class TextIndex:
     first_passage: int
     """Number of its first passage among all passages of the tenant."""
     passages: Sequence[PassageRow]
-    postings: TextPostings
+    postings: "TextPostings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ class SpanWindowRow:
 async def insert_passages(connection: Connection, tenant_id: UUID, indexes: Sequence[TextIndex]) -> None:
     """Store the passages of texts that have none yet."""
     rows = [(index.text_id, ordinal, p) for index in indexes for ordinal, p in enumerate(index.passages)]
+    from offing.storage.postings import MAX_ROWS_PER_STATEMENT
+
     for first in range(0, len(rows), MAX_ROWS_PER_STATEMENT):
         part = rows[first : first + MAX_ROWS_PER_STATEMENT]
         text_ids, ordinals = [text_id for text_id, _, _ in part], [ordinal for _, ordinal, _ in part]
@@ -138,6 +143,8 @@ async def insert_passages(connection: Connection, tenant_id: UUID, indexes: Sequ
 
 async def delete_indexes(connection: Connection, tenant_id: UUID, text_ids: Sequence[UUID]) -> None:
     """Delete the passages, postings and vectors of texts."""
+    from offing.storage.postings import delete_postings
+
     await delete_postings(connection, tenant_id, text_ids)
     await connection.execute(DELETE_PASSAGES, {"tenant": tenant_id, "text_ids": list(text_ids)})
 

@@ -15,6 +15,9 @@ from offing.core.trajectory import BoundaryReason, SegmentTail
 from offing.storage.pool import Connection
 from offing.storage.token_columns import unpack_floats, unpack_halves, unpack_ids, unpack_mask
 
+MAX_SEQ = 2**63 - 1
+"""The last possible number of a step."""
+
 LIST_SEGMENTS = (
     "select idx, role, parent_idx, parent_tokens, boundary_reason from segment where run_id = %s order by idx"
 )
@@ -31,6 +34,18 @@ LIST_ROLE_CALLS = (
     f"select t.run_id, {ROLE_CALL_COLUMNS} from role_call t where t.run_id = any(%s) order by t.run_id, t.seq"
 )
 
+LIST_ROLE_CALL_PAGE = f"""
+    with page as (
+      select seq, segment_idx from role_call where run_id = %(run)s and seq > %(after)s order by seq limit %(limit)s)
+    select {ROLE_CALL_COLUMNS} from role_call t
+     where t.run_id = %(run)s and t.seq <= (select max(seq) from page)
+       and (t.seq > %(after)s or t.segment_idx in (select segment_idx from page))
+     order by t.seq
+"""
+"""The role calls of a page, and the earlier ones of their segments, whose prompts they continue."""
+
+HAS_LATER_ROLE_CALL = "select exists (select from role_call where run_id = %s and seq > %s)"
+
 LIST_LAST_SEGMENTS = f"""
     select {ROLE_CALL_COLUMNS} from role_call t
       join (select distinct on (role) role, idx from segment
@@ -43,7 +58,7 @@ NEXT_SEGMENT_IDX = "select coalesce(max(idx) + 1, 0) from segment where run_id =
 
 LIST_SPANS = """
     select run_id, seq, kind, start_char, end_char, start_token, end_token from completion_span
-     where run_id = any(%s) order by run_id, seq, nth
+     where run_id = any(%s) and seq > %s and seq <= %s order by run_id, seq, nth
 """
 
 LIST_PROMPT_PARTS = """
@@ -212,6 +227,24 @@ async def read_role_calls_by_run(connection: Connection, run_ids: Sequence[UUID]
     return {run: _build_role_calls(run_rows, bodies, spans.get(run, {})) for run, run_rows in rows.items()}
 
 
+async def read_role_call_page(
+    connection: Connection, run_id: UUID, after: int, limit: int
+) -> tuple[list[StoredRoleCall], int | None]:
+    """Return at most `limit` role calls of a run after step `after`, and the step to continue from.
+
+    `None` means that these were the last. What is read does not depend on the other segments of the run.
+    """
+    values = {"run": run_id, "after": after, "limit": limit}
+    rows = await (await connection.execute(LIST_ROLE_CALL_PAGE, values)).fetchall()
+    if not rows:
+        return [], None
+    last = rows[-1][0]
+    spans = (await _read_spans(connection, [run_id], after, last)).get(run_id, {})
+    role_calls = _build_role_calls(rows, await _read_prompt_parts(connection, rows, run_id), spans)
+    row = await (await connection.execute(HAS_LATER_ROLE_CALL, (run_id, last))).fetchone()
+    return [call for call in role_calls if call.seq > after], last if row and row[0] else None
+
+
 async def read_segments(connection: Connection, run_id: UUID) -> list[StoredSegment]:
     """Return all segments of a run with their role calls, in the order in which they began."""
     by_segment: dict[int, list[StoredRoleCall]] = {}
@@ -241,10 +274,12 @@ def _tail_of_call(role_call: StoredRoleCall) -> SegmentTail:
     )
 
 
-async def _read_spans(connection: Connection, run_ids: Sequence[UUID]) -> dict[UUID, dict[int, list[StoredSpan]]]:
-    """Read completion spans by run and seq."""
+async def _read_spans(
+    connection: Connection, run_ids: Sequence[UUID], after: int = 0, last: int = MAX_SEQ
+) -> dict[UUID, dict[int, list[StoredSpan]]]:
+    """Read the completion spans of the steps from `after`, exclusive, to `last`, by run and seq."""
     spans: dict[UUID, dict[int, list[StoredSpan]]] = {}
-    for run, seq, *span in await (await connection.execute(LIST_SPANS, (list(run_ids),))).fetchall():
+    for run, seq, *span in await (await connection.execute(LIST_SPANS, (list(run_ids), after, last))).fetchall():
         spans.setdefault(run, {}).setdefault(seq, []).append(StoredSpan(*span))
     return spans
 

@@ -17,7 +17,7 @@ from psycopg.rows import TupleRow
 from offing.core.packed_segment import PackedSegment, PackedSpans, PackedTurns
 from offing.core.trajectory_records import LocatedSpan, PreferencePair, RoleCallRecord, SegmentInfo, TokenRecord
 from offing.storage.pool import Connection
-from offing.storage.segments import RoleCallTokens, StoredRoleCall, read_role_calls_by_run
+from offing.storage.segments import RoleCallTokens, StoredRoleCall, read_role_call_page, read_role_calls_by_run
 
 READ_PACKED_SEGMENTS = """
     select wanted.nth, s.idx, s.role, s.boundary_reason, s.parent_idx, s.parent_tokens, found.*
@@ -72,6 +72,11 @@ SHARED_FIELDS = ({f.name for f in fields(RoleCallRecord)} & {f.name for f in fie
 LIST_CALL_STEPS = """
     select run_id, seq, step.turn, step.at, role_call.cost_usd from role_call join step using (run_id,
            seq) where run_id = any(%s)
+"""
+
+LIST_PAGE_STEPS = """
+    select seq, step.turn, step.at, role_call.cost_usd from role_call join step using (run_id, seq)
+     where run_id = %s and seq = any(%s)
 """
 
 LIST_SHARED_PROMPTS = """
@@ -161,6 +166,19 @@ async def list_role_calls_by_run(
         )
         for run, role_calls in turns.items()
     }
+
+
+async def list_role_call_page(
+    connection: Connection, run_id: UUID, after: int, limit: int
+) -> tuple[tuple[RoleCallRecord, ...], int | None]:
+    """Return at most `limit` role calls of a run after step `after`, and the step to continue from.
+
+    `None` means that these were the last.
+    """
+    calls, following = await read_role_call_page(connection, run_id, after, limit)
+    rows = await (await connection.execute(LIST_PAGE_STEPS, (run_id, [call.seq for call in calls]))).fetchall()
+    steps = {seq: (number, at, float(usd)) for seq, number, at, usd in rows}
+    return tuple(_build_role_call_record(call, *steps[call.seq]) for call in calls), following
 
 
 async def list_preferences(connection: Connection, group_id: UUID, roles: Sequence[str] = ()) -> list[PreferencePair]:

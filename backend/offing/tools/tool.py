@@ -3,14 +3,16 @@
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from offing.core.report import Evidence
 from offing.core.tool import ToolOutput, ToolSpec
 from offing.mcp.allowed_tools import AllowedMcpTool
 from offing.sdk.tool import ToolArgs, ToolFailedError
-from offing.web.search import SearchResults
+
+if TYPE_CHECKING:
+    from offing.web.search import SearchResults
 
 __all__ = [
     "FoundPassage",
@@ -95,7 +97,7 @@ class WebAccess(Protocol):
         """Return the text of a page from code point `start`, or a sentence that says why it cannot be read."""
         ...
 
-    async def search(self, query: str, limit: int) -> SearchResults:
+    async def search(self, query: str, limit: int) -> "SearchResults":
         """Return pages that match a query, best first."""
         ...
 

@@ -1,6 +1,6 @@
 """The tool that searches the web. It returns addresses to fetch; a snippet is no evidence."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -9,7 +9,9 @@ from offing.core.tool import SideEffect, ToolOutput, ToolSpec
 from offing.core.tool_policy import ToolRule
 from offing.tools.platform_tool import LIMIT_CONDITION, MAX_WEB_CALLS, PlatformTool, limit_length
 from offing.tools.tool import ToolArgs, ToolFailedError, ToolScope
-from offing.web.search import MergedHit
+
+if TYPE_CHECKING:
+    from offing.web.search import MergedHit
 
 
 class WebSearchArgs(ToolArgs, frozen=True):
@@ -55,7 +57,7 @@ TOOL = PlatformTool(
 )
 
 
-def _render_hit(merged_hit: MergedHit) -> dict[str, Any]:
+def _render_hit(merged_hit: "MergedHit") -> dict[str, Any]:
     hit = merged_hit.hit
     result = {"url": hit.url, "title": hit.title, "snippet": hit.snippet, "found_by": list(merged_hit.engines)}
     return {**result, "published": hit.published} if hit.published else result

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from offing.cli.commands import app
 from offing.cli.evaluation_plan import build_configurations, build_scorers, read_plan
-from offing.cli.main import app
 from offing.cli.options import ComparisonOptions
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig

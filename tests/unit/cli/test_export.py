@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from offing.cli import show
-from offing.cli.main import app
+from offing.cli.commands import app
 from offing.core.errors import InvalidInput
 from offing.services.report_export import MEDIA_TYPES, Format
 

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from cyclopts import App
 
+from offing.cli.commands import app
 from offing.cli.distillation import DistillOptions
-from offing.cli.main import app
 from offing.cli.options import AskOptions, CollectOptions, EvaluateOptions, ForkOptions, PromoteOptions
 from offing.cli.trajectories import TrajectoryExportOptions
 

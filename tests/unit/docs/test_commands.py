@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cyclopts import MissingArgumentError
 
-from offing.cli.main import app
+from offing.cli.commands import app
 from tests.unit.docs.documents import ROOT, command_lines, documents
 
 FOREIGN = frozenset(

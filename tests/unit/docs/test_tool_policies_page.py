@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from offing.cli.main import app
+from offing.cli.commands import app
 from offing.core.tool_policy import DecisionType, ToolCallContext, ToolPolicy, decide, find_issues
 from offing.core.tool_policy.conditions import explain_mismatch
 from offing.core.tool_policy.parser import parse_tool_policy

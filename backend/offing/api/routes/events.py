@@ -133,8 +133,8 @@ def _open_feed(deps: AppDependencies, caller: Caller, positions: dict[UUID, int]
     return RunEventFeed(
         deps.database,
         deps.bus,
+        deps.run_reads,
         caller.tenant_id,
         positions,
-        lease_seconds=deps.settings.lease_seconds,
         reauthenticate=caller.reauthenticate,
     )

@@ -137,7 +137,7 @@ async def get_trajectory(
     The response has its segments, and its role calls with tokens, loss mask, logprobs and completion spans.
     """
     return serialize_trajectory(
-        await trajectories.get_trajectory(deps.database, caller.tenant_id, run_id, after, limit)
+        await trajectories.get_trajectory_page(deps.database, caller.tenant_id, run_id, after, limit)
     )
 
 

@@ -1,0 +1,76 @@
+"""An API process of a checkout."""
+
+import http.client
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from offing.local import ServerUrls
+from offing.services import access
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+
+READY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiProcess:
+    """An API that answers on a loopback port."""
+
+    port: int
+    pid: int
+    key: str
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of the process so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def open_api_process(checkout: Path, servers: ServerUrls, port: int, key: str) -> Generator[ApiProcess]:
+    """Serve with the code of `checkout` until the block ends. Raises TimeoutError if it does not answer."""
+    environment = os.environ | {
+        "OFFING_APP_DATABASE_URL": servers.app_url,
+        "REDIS_URL": servers.redis_url,
+        "OFFING_PORT": str(port),
+        "OFFING_HOST": "127.0.0.1",
+        "OFFING_MAX_STREAMS_PER_TENANT": "1000",
+        "OFFING_MAX_STREAMS_PER_KEY": "1000",
+        "PYTHONPATH": os.pathsep.join(str(checkout / part) for part in ("backend", "graphs", "workers")),
+    }
+    command = [sys.executable, "-m", "offing.api"]
+    with subprocess.Popen(
+        command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            _wait_until_ready(port)
+            yield ApiProcess(port, process.pid, key)
+        finally:
+            process.terminate()
+
+
+def _wait_until_ready(port: int) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/api/v1/health/ready")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+    raise TimeoutError(f"the API on port {port} did not answer within {READY_SECONDS:g} s")
+
+
+async def create_key(database: Database) -> str:
+    """Return a new API key of the local tenant."""
+    return (await access.create_key(database, LOCAL_TENANT, "bench")).key
