@@ -13,7 +13,7 @@ import pytest
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.model import EngineConfig, get_smallest_answer
-from offing.core.report import Report, ReportDraft
+from offing.core.report import Report, ReportDraft, VersionOrigin
 from offing.core.report_changes import ChangeKind
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -24,6 +24,7 @@ from offing.services.ingestion import Upload
 from offing.services.recordings import get_recording
 from offing.services.runs import RunRequest
 from offing.storage import reports
+from offing.storage.reports import FollowUpVersion
 from offing.storage.runs import RunRow
 from offing.testing.recording import Recording, recording_to_json, replay_recording
 from offing_graphs.shared.text_reports import render_report
@@ -129,11 +130,25 @@ async def test_an_edit_without_a_model_shortens_and_removes_sections_and_keeps_t
     assert changes is not None
     removed = [s.text for section in changes.sections for s in section.sentences if s.kind is ChangeKind.REMOVED]
     assert sorted(removed) == sorted({s.text for s in report.sentences()} - {s.text for s in shorter.sentences()})
-    _, without = await follow(library, first, f"Drop the section {report.sections[0].heading}")
+    await check_version(library, first, 2, run, shorter)
+    second, without = await follow(library, first, f"Drop the section {report.sections[0].heading}")
     assert without.follow_up is not None
     assert [s.heading for s in without.sections] == [s.heading for s in shorter.sections[1:]]
-    assert without.follow_up.run_id == run.id
+    assert (without.follow_up.run_id, without.follow_up.version) == (first.id, 2)
+    await check_version(library, first, 3, second, without)
     await check_replay(library, run)
+    await check_replay(library, first)
+
+
+async def check_version(platform: Platform, first: RunRow, number: int, run: RunRow, written: Report) -> None:
+    """Check that the report of an edit is a version of the report of `first`, and that the run has its own copy."""
+    async with platform.database.transaction(platform.tenant) as connection:
+        read = await reports.get_verified_report(connection, first.id)
+        own = await reports.get_verified_report(connection, run.id)
+    assert (read.version, read.latest_version, read.unverified_citations) == (number, number, frozenset())
+    assert read.report.edit == VersionOrigin(written.written_by, number - 1, run.question, run.id)
+    assert (read.report.title, read.report.sections) == (written.title, written.sections)
+    assert own.became == FollowUpVersion(first.id, number, number)
 
 
 async def test_an_edit_that_needs_a_model_leaves_the_report_unchanged_and_says_so(library: Platform) -> None:

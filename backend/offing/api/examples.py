@@ -266,9 +266,11 @@ REPORT_EXAMPLE: Example = {
     "conflicts": [],
     "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
     "edited_by": None,
+    "follow_up_run_id": None,
     "note": "",
     "base_version": None,
     "latest_version": 1,
+    "version_of": None,
     "created_at": TIMESTAMP,
 }
 
@@ -460,7 +462,16 @@ SHARE_EXAMPLE: Example = {
     "opened_count": 3,
 }
 
-NOT_SHARED = ("run_id", "revision", "edited_by", "note", "base_version", "latest_version")
+NOT_SHARED = (
+    "run_id",
+    "revision",
+    "edited_by",
+    "follow_up_run_id",
+    "note",
+    "base_version",
+    "latest_version",
+    "version_of",
+)
 
 SHARED_REPORT_EXAMPLE: Example = {key: value for key, value in REPORT_EXAMPLE.items() if key not in NOT_SHARED} | {
     "question": QUESTION,
@@ -499,6 +510,7 @@ REPORT_VERSION_EXAMPLE: Example = {
     "title": REPORT_EXAMPLE["title"],
     "author": "litellm:openai/gpt-5-mini",
     "edited_by": "web_ui",
+    "follow_up_run_id": None,
     "note": "Shorter",
     "base_version": 1,
 }

@@ -40,6 +40,7 @@ from offing.api.schemas import (
     TokenDetailsOut,
     UsageOut,
     VectorCoverageOut,
+    VersionOfOut,
 )
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts, list_marks
@@ -238,9 +239,11 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         ],
         conflict_search=describe_conflict_search(report),
         edited_by=report.edit.by if report.edit else None,
+        follow_up_run_id=report.edit.run_id if report.edit else None,
         note=report.edit.note if report.edit else "",
         base_version=report.edit.base_version if report.edit else None,
         latest_version=stored.latest_version,
+        version_of=None if stored.became is None else VersionOfOut(**asdict(stored.became)),
         created_at=stored.created_at,
     )
 

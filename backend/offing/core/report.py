@@ -308,15 +308,17 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonEdit:
-    """How a version of a report came about that a person saved."""
+class VersionOrigin:
+    """How a version of a report came about that its run did not write: a person or a follow-up edited the report."""
 
     by: str
-    """Name of the person."""
+    """Name of the person, or engine and model of the follow-up."""
     base_version: int
     """Version that was edited or restored."""
     note: str = ""
-    """What the person noted about it. Empty means nothing."""
+    """What the person noted about it, or the text of the follow-up. Empty means nothing."""
+    run_id: UUID | None = None
+    """Run of the follow-up that made the version. `None` means that a person saved it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +343,8 @@ class Report:
     """`None` means that the run has no checker."""
     conflicts: tuple[Conflict, ...] = ()
     """Conflicts that a checker listed."""
-    edit: PersonEdit | None = None
-    """`None` means that the run wrote this version."""
+    edit: VersionOrigin | None = None
+    """Who made this version. `None` means that the run wrote it."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

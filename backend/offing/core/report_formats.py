@@ -31,6 +31,7 @@ from offing.core.report import (
     split_cells,
 )
 from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
+from offing.core.report_record import origin_to_json
 from offing.core.report_sources import (
     ReportSource,
     describe_position,
@@ -154,7 +155,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         "conflicts": conflicts_to_json(report),
         "conflict_search": describe_conflict_search(report),
         "revision": asdict(report.revision) if report.revision else None,
-        **({"edit": asdict(report.edit)} if report.edit else {}),
+        **({"edit": origin_to_json(report.edit)} if report.edit else {}),
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,

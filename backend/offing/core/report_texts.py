@@ -97,13 +97,16 @@ def describe_claim_counts(report: Report) -> str:
 
 def list_notes(report: Report) -> tuple[str, ...]:
     """Return who edited the report, who judged the claims and who looked for conflicts, in words."""
-    return tuple(filter(None, (_describe_edit(report), describe_judges(report), describe_conflict_search(report))))
+    return tuple(filter(None, (_describe_origin(report), describe_judges(report), describe_conflict_search(report))))
 
 
-def _describe_edit(report: Report) -> str:
-    """Say in words what a person did to a report. Empty means that the run wrote it."""
+def _describe_origin(report: Report) -> str:
+    """Say in words who edited a report. Empty means that the run wrote it."""
     if report.edit is None:
         return ""
+    if report.edit.run_id is not None:
+        asked = f" It was asked: {report.edit.note.rstrip('.')}." if report.edit.note else ""
+        return f"Edited by a follow-up ({report.edit.by}) from version {report.edit.base_version}.{asked}"
     edited = sum(sentence.is_edited for sentence in report.sentences())
     of = f"{edited} of {len(report.sentences())} sentences are written or changed by a person, and marked so."
     note = f" Note: {report.edit.note.rstrip('.')}." if report.edit.note else ""

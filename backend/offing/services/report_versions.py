@@ -15,7 +15,7 @@ from offing.core.citation import ClaimContext
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
-from offing.core.report import Evidence, PersonEdit, Report
+from offing.core.report import Evidence, Report, VersionOrigin
 from offing.core.report_changes import ReportChanges
 from offing.core.report_comparison import compare_reports
 from offing.core.report_edit import ReportEdit, apply_edit, list_needed_spans, restore_report
@@ -85,7 +85,7 @@ async def save_edit(
     def apply() -> Report:
         index = build_evidence_index(results)
         context = ClaimContext(run.question, index.calculations)
-        by = PersonEdit(new.by, new.base_version, new.note)
+        by = VersionOrigin(new.by, new.base_version, new.note)
         return apply_edit(base, edit, tuple(index.as_dict().values()), lambda span: texts.get(span, ""), context, by)
 
     return await _store(database, publisher, tenant_id, run_id, await asyncio.to_thread(apply), new)
@@ -100,7 +100,7 @@ async def restore_version(
         base = await _get_report(connection, run_id, new.base_version)
     if new.base_version == new.latest_version:
         raise InvalidInput("version", "it is the newest version", "Restore an earlier one.")
-    restored = restore_report(base, PersonEdit(new.by, new.base_version, new.note))
+    restored = restore_report(base, VersionOrigin(new.by, new.base_version, new.note))
     return await _store(database, publisher, tenant_id, run_id, restored, new)
 
 
@@ -168,6 +168,11 @@ async def _get_editable_run(connection: Connection, run_id: UUID) -> RunRow:
     await check_started_by_person(connection, run, "edited")
     if not run.is_terminal:
         raise Conflict(f"Run {run.id} has not ended ({run.status}).", "Edit its report when it has ended.")
+    if (made := await reports.find_follow_up_version(connection, run_id)) is not None:
+        raise Conflict(
+            f"The report of run {run.id} is version {made.version} of the report of run {made.run_id}.",
+            f"Edit the newest version of the report of run {made.run_id}.",
+        )
     return run
 
 

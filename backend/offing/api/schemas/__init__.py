@@ -541,6 +541,14 @@ class FollowUpOutcomeOut(ApiModel):
     )
 
 
+class VersionOfOut(ApiModel):
+    """The version of an earlier report that a follow-up made."""
+
+    run_id: UUID = Field(description="The run of the earlier report.")
+    version: int
+    latest_version: int = Field(description="The newest version of that report.")
+
+
 class ClaimCheckOut(ApiModel):
     """How the checker judged the sentences that cite something."""
 
@@ -589,10 +597,17 @@ class ReportOut(ApiModel):
     conflict_search: str = Field(
         description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
-    edited_by: str | None = Field(description="The person who saved this version. null: the run wrote it.")
-    note: str = Field(description="What the person noted about it. Empty: nothing.")
+    edited_by: str | None = Field(
+        description="The person who saved this version, or engine and model of the follow-up that made it. "
+        "null: the run wrote it."
+    )
+    follow_up_run_id: UUID | None = Field(description="The follow-up that made this version. null: none did.")
+    note: str = Field(description="What the person noted, or the text of the follow-up. Empty: nothing.")
     base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
     latest_version: int = Field(description="The newest version of the report.")
+    version_of: VersionOfOut | None = Field(
+        description="The version of an earlier report that this follow-up made with its edit. null: it made none."
+    )
     created_at: datetime
 
 
