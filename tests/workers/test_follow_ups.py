@@ -267,10 +267,15 @@ async def test_a_follow_up_needs_a_run_or_a_thread_that_fit(shared_platform: Pla
 # With a model ---------------------------------------------------------------------------------------------------------
 
 
+Answer = str | dict[str, Any]
+
+
 class Model:
     """A stand-in for a provider's model. It answers by the instructions of the prompt, and cites what it is shown."""
 
-    def __init__(self, answers: Mapping[str, Fault | dict[str, Any] | Callable[[Any], dict[str, Any]]]) -> None:
+    def __init__(
+        self, answers: Mapping[str, Fault | str | dict[str, Any] | Callable[[Any], str | dict[str, Any]]]
+    ) -> None:
         self.answers = answers
         self.calls: list[str] = []
 
@@ -281,7 +286,8 @@ class Model:
                 self.calls.append(words)
                 if isinstance(answer, Fault):
                     return answer
-                return Completion(text=as_text(answer(json.loads(text)) if callable(answer) else answer))
+                written = answer(json.loads(text)) if callable(answer) else answer
+                return Completion(text=written if isinstance(written, str) else as_text(written))
         raise AssertionError(text[:2000])
 
 
@@ -390,6 +396,32 @@ async def test_a_model_merges_new_findings_and_keeps_what_it_does_not_mention(li
     assert kinds == {"Keepers": ChangeKind.ADDED, report.sections[0].heading: ChangeKind.REMOVED}
     assert changes.kept_sections == len(report.sections) - 1
     assert any(s.text == "Keepers trimmed wicks." and s.is_supported for s in merged.sentences())
+    await check_replay(library, run)
+
+
+async def test_a_report_that_a_model_merged_with_quotes_goes_back_to_it_if_a_citation_does_not_carry_its_sentence(
+    library: Platform,
+) -> None:
+    first, _ = await first_report(library)
+    found: list[dict[str, str]] = []
+
+    def merge(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        found.append(cited(messages, "gather the light"))
+        whales = f"Whales of the sea are counted in the winter. [{found[0]['evidence']}]"
+        return report_of("Lights", "Keepers", sentence("keep N1"), answer=whales)
+
+    def correct(_: list[dict[str, Any]]) -> str:
+        return f's1: The rings gather the light. [{found[0]["evidence"]}: "{found[0]["quote"]}"]'
+
+    answers = {MERGE: merge, "You correct sentences": correct, "You write a report": ""}
+    model = Model({CLASSIFY: {"kind": "research", "why": "New."}, **answers})
+    async with WireServer(model) as server:
+        run, merged = await follow(library, first, "What did keepers trim?", engines=through(server))
+    assert merged.stop_reason == StopReason.INVALID_OUTPUT, "the findings are quotes, because the writer failed"
+    assert merged.revision is not None
+    assert (merged.revision.problems_before, merged.revision.problems_after) == (1, 0)
+    assert merged.answer is not None
+    assert merged.answer.is_supported
     await check_replay(library, run)
 
 
