@@ -268,14 +268,13 @@ async def test_a_follow_up_needs_a_run_or_a_thread_that_fit(shared_platform: Pla
 
 
 Answer = str | dict[str, Any]
+"""A completion as text, or the output of a role."""
 
 
 class Model:
     """A stand-in for a provider's model. It answers by the instructions of the prompt, and cites what it is shown."""
 
-    def __init__(
-        self, answers: Mapping[str, Fault | str | dict[str, Any] | Callable[[Any], str | dict[str, Any]]]
-    ) -> None:
+    def __init__(self, answers: Mapping[str, Fault | Answer | Callable[[Any], Answer]]) -> None:
         self.answers = answers
         self.calls: list[str] = []
 

@@ -217,6 +217,7 @@ SENTENCE_EXAMPLE: Example = {
     "unsupported_values": [],
     "verdict": "supported",
     "rule_verdict": "supported",
+    "follows_from": [],
     "judgment": {"verdict": "supported", "reason": "It says so.", "passage": 1, "contradiction": None},
     "reasons": [],
     "edited": False,

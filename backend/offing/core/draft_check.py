@@ -126,7 +126,7 @@ def _collect_known(report: Report, context: ClaimContext) -> ClaimSupport:
 def _list_problems(draft: DraftSentence, sentence: Sentence, finder: _TextFinder) -> Iterable[DraftProblem]:
     if sentence.layout is Layout.HEADER:
         return
-    if sentence.verdict is None:
+    if not sentence.is_claim:
         if values := find_unsupported_numbers(sentence.text, finder.known):
             yield DraftProblem(f"It states {', '.join(values)} and cites nothing.")
         return

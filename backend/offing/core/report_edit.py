@@ -18,6 +18,7 @@ from offing.core.citation import (
     locate_citation,
     widen_span,
 )
+from offing.core.conclusions import mark_conclusions
 from offing.core.errors import InvalidInput
 from offing.core.follow_up import FollowUpKind
 from offing.core.report import (
@@ -121,7 +122,7 @@ def apply_edit(
         limits=" ".join(edit.limits.split()) if edit.limits.split() != base.limits.split() else base.limits,
     )
     _check_changed(base, edited)
-    return editor.finish(edited, by)
+    return mark_conclusions(editor.finish(edited, by), context)
 
 
 def restore_report(version: Report, by: VersionOrigin) -> Report:
@@ -271,7 +272,7 @@ class _Editor:
 
 def _count_again(check: ClaimCheck, sentences: Iterable[Sentence]) -> ClaimCheck:
     """Return the work of the checker with the sentences that it still has judged."""
-    claims = [sentence for sentence in sentences if sentence.verdict is not None]
+    claims = [sentence for sentence in sentences if sentence.is_claim]
     judgments = sum(sentence.judgment is not None for sentence in claims)
     failure = check.failure.removesuffix(CHANGED_TEXT).strip()
     changed = CHANGED_TEXT if any(s.is_edited and s.judgment is None for s in claims) else ""

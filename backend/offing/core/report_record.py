@@ -10,6 +10,7 @@ from offing.core.report import (
     ClaimCheck,
     ClaimJudgment,
     ClaimVerdict,
+    Conclusion,
     Conflict,
     Layout,
     Report,
@@ -84,6 +85,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({"edited": True} if sentence.is_edited else {}),
+        **({"conclusion": asdict(sentence.conclusion)} if sentence.conclusion else {}),
     }
 
 
@@ -98,7 +100,12 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
         Layout(stored.get("layout", Layout.STATEMENT)),
         _judgment_from_json(stored["judgment"]) if "judgment" in stored else None,
         stored.get("edited", False),
+        _conclusion_from_json(stored["conclusion"]) if "conclusion" in stored else None,
     )
+
+
+def _conclusion_from_json(stored: dict[str, Any]) -> Conclusion:
+    return Conclusion(tuple(stored["sentences"]), tuple(stored["citations"]))
 
 
 def _judgment_from_json(stored: dict[str, Any]) -> ClaimJudgment:

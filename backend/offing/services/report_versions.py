@@ -23,10 +23,11 @@ from offing.core.step import Step, StepKind
 from offing.core.tool import SourceSpan
 from offing.core.tool_batch import order_tool_results
 from offing.services.library import read_windows
+from offing.services.reports import AnalyzedReport, analyze_report
 from offing.services.run_labels import check_started_by_person
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.pool import Connection, Database
-from offing.storage.reports import LatestVersion, ReportVersionRow, VerifiedReport
+from offing.storage.reports import LatestVersion, ReportVersionRow
 from offing.storage.runs import RunRow
 
 MAX_VERSIONS = 1_000
@@ -70,7 +71,7 @@ async def save_edit(
     run_id: UUID,
     edit: ReportEdit,
     new: NewVersion,
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Check an edited report and store it as the next version.
 
     Raises NotFound, InvalidInput for a citation that points to nothing, and Conflict if someone has saved a version
@@ -93,7 +94,7 @@ async def save_edit(
 
 async def restore_version(
     database: Database, publisher: ChangePublisher, tenant_id: UUID, run_id: UUID, new: NewVersion
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Store an earlier version again as the next one. Raises NotFound and Conflict, as `save_edit`."""
     async with database.transaction(tenant_id) as connection:
         await _get_editable_run(connection, run_id)
@@ -195,7 +196,7 @@ async def _store(
     run_id: UUID,
     report: Report,
     new: NewVersion,
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Store the next version, unless there is one that the person has not seen."""
     async with database.transaction(tenant_id) as connection:
         await runs.lock_run(connection, run_id)
@@ -205,7 +206,7 @@ async def _store(
         await reports.insert_edit(connection, run_id, version, new.base_version, report)
         stored = await reports.get_verified_report(connection, run_id, version)
     await publisher.publish_change(tenant_id, run_id)
-    return stored
+    return await analyze_report(stored)
 
 
 def _check_latest(latest: LatestVersion | None, new: NewVersion) -> None:

@@ -458,13 +458,14 @@ class CitedSourceOut(ApiModel):
     citations: list[int] = Field(description="Numbers of its citations.")
 
 
-Verdict = Literal["supported", "partly", "contradicted", "not_found"]
+JudgedVerdict = Literal["supported", "partly", "contradicted", "not_found"]
+Verdict = Literal[JudgedVerdict, "conclusion"]
 
 
 class JudgmentOut(ApiModel):
     """What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage."""
 
-    verdict: Verdict
+    verdict: JudgedVerdict
     reason: str
     passage: int | None = Field(description="Number of the citation whose passage was judged.")
     contradiction: int | None = Field(description="Number of the citation with the words that contradict.")
@@ -484,11 +485,19 @@ class SentenceOut(ApiModel):
     )
     verdict: Verdict | None = Field(
         description="Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. "
-        "Null: it cites nothing."
+        "`conclusion`: it cites nothing, says that it is a conclusion, and follows from supported sentences. "
+        "Null: it cites nothing and is no conclusion."
     )
-    rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
+    rule_verdict: Verdict | None = Field(
+        description="The verdict of the rules. Null: the sentence cites nothing and is no conclusion."
+    )
     judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
-    reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
+    follows_from: list[str] = Field(
+        description="Ids of the supported sentences that a conclusion follows from. Empty: it is no conclusion."
+    )
+    reasons: list[str] = Field(
+        description="Why the sentence is marked, or what a conclusion follows from, in words. Empty: it is supported."
+    )
     edited: bool = Field(description="Whether a person wrote the sentence, or changed its text or citations.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
