@@ -312,6 +312,7 @@ PASSAGE_EXAMPLE: Example = {
     "text": QUOTE,
     "after": "\n\nRequests are not guaranteed to be dispatched in order.",
     "snapshot": SNAPSHOT_SHA256,
+    "char_count": 4188,
 }
 
 RATING_EXAMPLE: Example = {

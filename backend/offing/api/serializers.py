@@ -317,6 +317,7 @@ def serialize_passage(passage: PassageInContext) -> PassageOut:
         text=passage.text,
         after=passage.after,
         snapshot=passage.snapshot.hex(),
+        char_count=passage.text_length,
     )
 
 

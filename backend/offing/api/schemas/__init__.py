@@ -710,6 +710,7 @@ class PassageOut(ApiModel):
     text: str
     after: str
     snapshot: str
+    char_count: int = Field(description="Code points of the whole text.")
 
 
 class ErasureOut(ApiModel):

@@ -5038,6 +5038,7 @@ export interface components {
          * @example {
          *       "after": "\n\nRequests are not guaranteed to be dispatched in order.",
          *       "before": "Class: Pool\n\n",
+         *       "char_count": 4188,
          *       "end": 196,
          *       "name": "docs/api/Pool.md",
          *       "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
@@ -5053,6 +5054,11 @@ export interface components {
             after: string;
             /** Before */
             before: string;
+            /**
+             * Char Count
+             * @description Code points of the whole text.
+             */
+            char_count: number;
             /** End */
             end: number;
             /** Name */
