@@ -117,7 +117,9 @@ def test_an_edit_is_a_new_version_a_conclusion_says_what_it_follows_from_and_sou
     browser_is_here()
     monkeypatch.setenv("OFFING_PORT", "0")
     try:
-        question = "Who built the third Eddystone tower, who built the Bell Rock lighthouse, and what is a Fresnel lens?"
+        question = (
+            "Who built the third Eddystone tower, who built the Bell Rock lighthouse, and what is a Fresnel lens?"
+        )
         answer = offing("ask", question, "--docs", str(documents), "--json")
         started = offing("up", "--detach")
         link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)

@@ -370,6 +370,45 @@ async def test_a_model_answers_a_question_from_the_evidence(library: Platform) -
     await check_replay(library, run)
 
 
+async def test_a_number_that_an_answer_needs_is_calculated_and_the_answer_is_written_with_the_result(
+    library: Platform,
+) -> None:
+    first, _ = await first_report(library)
+
+    def answer(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        is_calculated = "7 * 6 = 42" in str(messages)
+        text = f"The rings gather the light of {42 if is_calculated else 45} lamps."
+        return report_of("Lamps", "Answer", sentence(text, cited(messages, "gather the light")))
+
+    model = Model({"You have answered": "7 * 6\nimport os", ANSWER: answer})
+    async with WireServer(model) as server:
+        run, short = await follow(
+            library, first, "How many lamps do six rings equal?", FollowUpKind.QUESTION, engines=through(server)
+        )
+    assert model.calls == [ANSWER, "You have answered", ANSWER]
+    assert tools_of(await library.steps(run.id)) == ["earlier_report", "calculate"]
+    (only,) = short.sections[0].sentences
+    assert (only.text, only.is_supported) == ("The rings gather the light of 42 lamps.", True)
+    await check_replay(library, run)
+
+
+async def test_nothing_is_calculated_where_the_tool_policy_forbids_it(library: Platform) -> None:
+    policy = {"rules": [{"tool": "search_library", "allow_other_args": True}]}
+    first, _ = await first_report(library)
+    model = Model(
+        {
+            "You have answered": "7 * 6",
+            "You correct sentences": "s1: remove",
+            ANSWER: lambda m: report_of("Lamps", "Answer", sentence("It is 42.", cited(m, "gather the light"))),
+        }
+    )
+    async with WireServer(model) as server:
+        _, short = await follow(
+            library, first, "How many?", FollowUpKind.QUESTION, engines=through(server), tool_policy=policy
+        )
+    assert not any(s.is_supported for s in short.sentences())
+
+
 async def test_a_model_merges_new_findings_and_keeps_what_it_does_not_mention(library: Platform) -> None:
     first, report = await first_report(library)
 
