@@ -1,6 +1,6 @@
-// A person asks for a shorter report in a real browser, is led to the new version of the report, goes back and compares;
+// A person asks to drop a section in a real browser, is led to the new version of the report, goes back and compares;
 // sees a conclusion with what it follows from; and opens documents from the lists of sources. Needs a running stack with
-// an ended run whose report cites something. The exit code is 0 if every check passes.
+// an ended run whose report has a section “Who built the Bell Rock lighthouse” and another one. The exit code is 0 if every check passes.
 //
 //   OFFING_URL       http://127.0.0.1:8400 by default
 //   OFFING_LOGIN     a one-time link, as `offing login` prints it
@@ -11,7 +11,7 @@ import assert from "node:assert/strict";
 import { base, env, screenshots, signedIn } from "./browser.mjs";
 
 const run = env("OFFING_RUN");
-const EDIT = "Please shorten the report";
+const EDIT = "Drop the section Who built the Bell Rock lighthouse";
 const report = (id) => new URL(`/runs/${id}?tab=report`, base).href;
 
 async function askForEdit(page) {

@@ -125,6 +125,7 @@ QUESTION_PRESET_EXAMPLE: Example = {
         "scope": {"collections": ["contracts"], "offline": True},
         "report_style": {"length": "brief", "language": "de", "template": ""},
         "interactions": ["plan_review"],
+        "tool_policy": "reading",
     },
     "created_at": TIMESTAMP,
     "updated_at": TIMESTAMP,

@@ -60,9 +60,6 @@ function UserMessageForm({ run, log, marks }: MessageBarProps) {
   );
 }
 
-/** Label of the step with which a run records that it read messages. Its detail names the steps of the messages. */
-const MESSAGE_READ = "message read";
-
 /** The last user message, and when the run read it. */
 function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   const last = findSeqs(marks, ["h"]).findLast((seq) => isMessage(stepAt(log, seq)));
@@ -76,8 +73,9 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   );
 }
 
+/** A run records that it read messages, and names their steps. */
 function hasRead(note: Step | undefined, message: number): boolean {
-  return note?.label === MESSAGE_READ && (note.detail.match(/\d+/g) ?? []).map(Number).includes(message);
+  return note?.label === "message read" && (note.detail.match(/\d+/g) ?? []).map(Number).includes(message);
 }
 
 /** A change of the plan is a user message, too. The plan says how far it is. */

@@ -1471,7 +1471,9 @@ export interface paths {
         put?: never;
         /**
          * Send User Message
-         * @description Send a user message to a running run. Its planner reads the message in the next turn.
+         * @description Send a user message to a running run. Its planner reads the message when the next turn begins.
+         *
+         *     The graphs of Offing then record a step with the label `message read`, whose payload has the steps of the messages.
          */
         post: operations["send_user_message"];
         delete?: never;
@@ -5925,7 +5927,8 @@ export interface components {
          *             "contracts"
          *           ],
          *           "offline": true
-         *         }
+         *         },
+         *         "tool_policy": "reading"
          *       }
          *     }
          */
@@ -5966,7 +5969,8 @@ export interface components {
          *                 "contracts"
          *               ],
          *               "offline": true
-         *             }
+         *             },
+         *             "tool_policy": "reading"
          *           },
          *           "updated_at": "2026-11-21T09:00:00Z"
          *         }
@@ -6008,7 +6012,8 @@ export interface components {
          *             "contracts"
          *           ],
          *           "offline": true
-         *         }
+         *         },
+         *         "tool_policy": "reading"
          *       },
          *       "updated_at": "2026-11-21T09:00:00Z"
          *     }
@@ -6082,6 +6087,11 @@ export interface components {
              *     }
              */
             scope: components["schemas"]["ScopeIn"];
+            /**
+             * Tool Policy
+             * @description Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. null: the preset says nothing about it.
+             */
+            tool_policy?: string | null;
         };
         /**
          * QuestionSettings
@@ -6132,6 +6142,11 @@ export interface components {
              *     }
              */
             scope: components["schemas"]["ScopeIn"];
+            /**
+             * Tool Policy
+             * @description Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. null: the preset says nothing about it.
+             */
+            tool_policy?: string | null;
         };
         /**
          * RatingIn
