@@ -74,6 +74,7 @@ export const ON_DEMAND = [
   "src/shared/ui/overlays.tsx",
   "src/shared/upload/upload-list.tsx",
   "src/stories/stories-page.tsx",
+  "src/shared/document/document-reader.tsx",
 ];
 
 /** Return the keys of the manifest that a module loads at once. */

@@ -111,6 +111,32 @@ def test_a_person_edits_a_report_compares_its_versions_exports_one_and_reads_a_l
         offing("down")
 
 
+def test_an_edit_is_a_new_version_a_conclusion_says_what_it_follows_from_and_sources_open_their_documents(
+    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser_is_here()
+    monkeypatch.setenv("OFFING_PORT", "0")
+    try:
+        question = (
+            "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
+        )
+        answer = offing("ask", question, "--docs", str(documents), "--json")
+        started = offing("up", "--detach")
+        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+        assert link, started.err
+        environment = os.environ | {
+            "OFFING_URL": link.group(0).split("/login")[0],
+            "OFFING_LOGIN": link.group(0),
+            "OFFING_RUN": answer.json["run_id"],
+            "OFFING_CHROMIUM": str(CHROMIUM),
+        }
+        script = ["node", str(ROOT / "frontend/e2e/follow-up-edit.mjs")]
+        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        offing("down")
+
+
 def test_a_new_user_adds_a_folder_asks_and_follows_up_and_no_draft_is_lost(
     offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

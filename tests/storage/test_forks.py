@@ -32,7 +32,7 @@ LEFT = {
 is shared anyway. The words of a fork are indexed anew.
 """
 
-ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}, "report": {"edited_by"}}
+ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}, "report": {"edited_by", "edited_in"}}
 """Checkpoints are numbered in the order in which they are copied, no role has ended the fork, and a version that
 a person saved is not copied.
 """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from offing.core.claim_table import describe_judges
+from offing.core.claim_table import analyze_claims
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
 from offing.core.report import ClaimVerdict, Report
@@ -141,7 +141,7 @@ async def test_a_checker_that_fails_leaves_the_verdicts_of_the_rules_and_the_rep
     assert report.check is not None
     assert report.check.judgments == 0
     assert report.check.failure
-    assert report.check.failure.rstrip(".") in describe_judges(report)
+    assert report.check.failure.rstrip(".") in analyze_claims(report).judged_by
     failed = [s for s in await shared_platform.steps(ended.id) if s.kind is StepKind.FAILURE]
     assert len(failed) == 1
 

@@ -13,7 +13,7 @@ import pytest
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.model import EngineConfig, get_smallest_answer
-from offing.core.report import Report, ReportDraft
+from offing.core.report import Report, ReportDraft, VersionOrigin
 from offing.core.report_changes import ChangeKind
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
@@ -24,6 +24,7 @@ from offing.services.ingestion import Upload
 from offing.services.recordings import get_recording
 from offing.services.runs import RunRequest
 from offing.storage import reports
+from offing.storage.reports import FollowUpVersion
 from offing.storage.runs import RunRow
 from offing.testing.recording import Recording, recording_to_json, replay_recording
 from offing_graphs.shared.text_reports import render_report
@@ -129,11 +130,25 @@ async def test_an_edit_without_a_model_shortens_and_removes_sections_and_keeps_t
     assert changes is not None
     removed = [s.text for section in changes.sections for s in section.sentences if s.kind is ChangeKind.REMOVED]
     assert sorted(removed) == sorted({s.text for s in report.sentences()} - {s.text for s in shorter.sentences()})
-    _, without = await follow(library, first, f"Drop the section {report.sections[0].heading}")
+    await check_version(library, first, 2, run, shorter)
+    second, without = await follow(library, first, f"Drop the section {report.sections[0].heading}")
     assert without.follow_up is not None
     assert [s.heading for s in without.sections] == [s.heading for s in shorter.sections[1:]]
-    assert without.follow_up.run_id == run.id
+    assert (without.follow_up.run_id, without.follow_up.version) == (first.id, 2)
+    await check_version(library, first, 3, second, without)
     await check_replay(library, run)
+    await check_replay(library, first)
+
+
+async def check_version(platform: Platform, first: RunRow, number: int, run: RunRow, written: Report) -> None:
+    """Check that the report of an edit is a version of the report of `first`, and that the run has its own copy."""
+    async with platform.database.transaction(platform.tenant) as connection:
+        read = await reports.get_verified_report(connection, first.id)
+        own = await reports.get_verified_report(connection, run.id)
+    assert (read.version, read.latest_version, read.unverified_citations) == (number, number, frozenset())
+    assert read.report.edit == VersionOrigin(written.written_by, number - 1, run.question, run.id)
+    assert (read.report.title, read.report.sections) == (written.title, written.sections)
+    assert own.became == FollowUpVersion(first.id, number, number)
 
 
 async def test_an_edit_that_needs_a_model_leaves_the_report_unchanged_and_says_so(library: Platform) -> None:
@@ -252,10 +267,14 @@ async def test_a_follow_up_needs_a_run_or_a_thread_that_fit(shared_platform: Pla
 # With a model ---------------------------------------------------------------------------------------------------------
 
 
+Answer = str | dict[str, Any]
+"""A completion as text, or the output of a role."""
+
+
 class Model:
     """A stand-in for a provider's model. It answers by the instructions of the prompt, and cites what it is shown."""
 
-    def __init__(self, answers: Mapping[str, Fault | dict[str, Any] | Callable[[Any], dict[str, Any]]]) -> None:
+    def __init__(self, answers: Mapping[str, Fault | Answer | Callable[[Any], Answer]]) -> None:
         self.answers = answers
         self.calls: list[str] = []
 
@@ -266,7 +285,8 @@ class Model:
                 self.calls.append(words)
                 if isinstance(answer, Fault):
                     return answer
-                return Completion(text=as_text(answer(json.loads(text)) if callable(answer) else answer))
+                written = answer(json.loads(text)) if callable(answer) else answer
+                return Completion(text=written if isinstance(written, str) else as_text(written))
         raise AssertionError(text[:2000])
 
 
@@ -350,6 +370,45 @@ async def test_a_model_answers_a_question_from_the_evidence(library: Platform) -
     await check_replay(library, run)
 
 
+async def test_a_number_that_an_answer_needs_is_calculated_and_the_answer_is_written_with_the_result(
+    library: Platform,
+) -> None:
+    first, _ = await first_report(library)
+
+    def answer(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        is_calculated = "7 * 6 = 42" in str(messages)
+        text = f"The rings gather the light of {42 if is_calculated else 45} lamps."
+        return report_of("Lamps", "Answer", sentence(text, cited(messages, "gather the light")))
+
+    model = Model({"You have answered": "7 * 6\nimport os", ANSWER: answer})
+    async with WireServer(model) as server:
+        run, short = await follow(
+            library, first, "How many lamps do six rings equal?", FollowUpKind.QUESTION, engines=through(server)
+        )
+    assert model.calls == [ANSWER, "You have answered", ANSWER]
+    assert tools_of(await library.steps(run.id)) == ["earlier_report", "calculate"]
+    (only,) = short.sections[0].sentences
+    assert (only.text, only.is_supported) == ("The rings gather the light of 42 lamps.", True)
+    await check_replay(library, run)
+
+
+async def test_nothing_is_calculated_where_the_tool_policy_forbids_it(library: Platform) -> None:
+    policy = {"rules": [{"tool": "search_library", "allow_other_args": True}]}
+    first, _ = await first_report(library)
+    model = Model(
+        {
+            "You have answered": "7 * 6",
+            "You correct sentences": "s1: remove",
+            ANSWER: lambda m: report_of("Lamps", "Answer", sentence("It is 42.", cited(m, "gather the light"))),
+        }
+    )
+    async with WireServer(model) as server:
+        _, short = await follow(
+            library, first, "How many?", FollowUpKind.QUESTION, engines=through(server), tool_policy=policy
+        )
+    assert not any(s.is_supported for s in short.sentences())
+
+
 async def test_a_model_merges_new_findings_and_keeps_what_it_does_not_mention(library: Platform) -> None:
     first, report = await first_report(library)
 
@@ -375,6 +434,32 @@ async def test_a_model_merges_new_findings_and_keeps_what_it_does_not_mention(li
     assert kinds == {"Keepers": ChangeKind.ADDED, report.sections[0].heading: ChangeKind.REMOVED}
     assert changes.kept_sections == len(report.sections) - 1
     assert any(s.text == "Keepers trimmed wicks." and s.is_supported for s in merged.sentences())
+    await check_replay(library, run)
+
+
+async def test_a_report_that_a_model_merged_with_quotes_goes_back_to_it_if_a_citation_does_not_carry_its_sentence(
+    library: Platform,
+) -> None:
+    first, _ = await first_report(library)
+    found: list[dict[str, str]] = []
+
+    def merge(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        found.append(cited(messages, "gather the light"))
+        whales = f"Whales of the sea are counted in the winter. [{found[0]['evidence']}]"
+        return report_of("Lights", "Keepers", sentence("keep N1"), answer=whales)
+
+    def correct(_: list[dict[str, Any]]) -> str:
+        return f's1: The rings gather the light. [{found[0]["evidence"]}: "{found[0]["quote"]}"]'
+
+    answers = {MERGE: merge, "You correct sentences": correct, "You write a report": ""}
+    model = Model({CLASSIFY: {"kind": "research", "why": "New."}, **answers})
+    async with WireServer(model) as server:
+        run, merged = await follow(library, first, "What did keepers trim?", engines=through(server))
+    assert merged.stop_reason == StopReason.INVALID_OUTPUT, "the findings are quotes, because the writer failed"
+    assert merged.revision is not None
+    assert (merged.revision.problems_before, merged.revision.problems_after) == (1, 0)
+    assert merged.answer is not None
+    assert merged.answer.is_supported
     await check_replay(library, run)
 
 

@@ -11,6 +11,7 @@ from offing.core.follow_up import FollowUp
 from offing.core.input_request import InputRequest, Responder
 from offing.core.model import EngineResponse
 from offing.core.report import Report
+from offing.core.report_edit import build_follow_up_version
 from offing.core.run import FencingToken, RunStatus
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.store_item import ItemPut
@@ -254,6 +255,7 @@ class PostgresRunStore:
         match attachment:
             case ReportAttachment(report, last_calls):
                 await reports.insert_report(connection, self._fence, seq, report)
+                await self._store_follow_up_version(connection, report)
                 if last_calls:
                     await role_calls.mark_final_calls(connection, run, last_calls)
             case InputRequestAttachment(asking, interrupt_id):
@@ -268,6 +270,13 @@ class PostgresRunStore:
                 await tool_policies.update_tool_policy(connection, run, policy)
             case _:
                 pass
+
+    async def _store_follow_up_version(self, connection: Connection, report: Report) -> None:
+        """Store the report of a follow-up that is an edit as the next version of the report that it edited, too."""
+        version = build_follow_up_version(report, self._fence.run_id, self._row.question)
+        if version is not None and report.follow_up is not None:
+            earlier = report.follow_up
+            await reports.insert_follow_up_version(connection, earlier.run_id, earlier.version, version)
 
     async def _put_items(self, connection: Connection, puts: Sequence[ItemPut]) -> None:
         """Store items. Items of a rollout are only in its steps, from which its private items are built."""

@@ -125,6 +125,7 @@ QUESTION_PRESET_EXAMPLE: Example = {
         "scope": {"collections": ["contracts"], "offline": True},
         "report_style": {"length": "brief", "language": "de", "template": ""},
         "interactions": ["plan_review"],
+        "tool_policy": "reading",
     },
     "created_at": TIMESTAMP,
     "updated_at": TIMESTAMP,
@@ -217,6 +218,7 @@ SENTENCE_EXAMPLE: Example = {
     "unsupported_values": [],
     "verdict": "supported",
     "rule_verdict": "supported",
+    "follows_from": [],
     "judgment": {"verdict": "supported", "reason": "It says so.", "passage": 1, "contradiction": None},
     "reasons": [],
     "edited": False,
@@ -266,9 +268,11 @@ REPORT_EXAMPLE: Example = {
     "conflicts": [],
     "conflict_search": "Conflicts between sources were not looked for, because fewer than two sources are cited.",
     "edited_by": None,
+    "follow_up_run_id": None,
     "note": "",
     "base_version": None,
     "latest_version": 1,
+    "version_of": None,
     "created_at": TIMESTAMP,
 }
 
@@ -309,6 +313,7 @@ PASSAGE_EXAMPLE: Example = {
     "text": QUOTE,
     "after": "\n\nRequests are not guaranteed to be dispatched in order.",
     "snapshot": SNAPSHOT_SHA256,
+    "char_count": 4188,
 }
 
 RATING_EXAMPLE: Example = {
@@ -460,7 +465,16 @@ SHARE_EXAMPLE: Example = {
     "opened_count": 3,
 }
 
-NOT_SHARED = ("run_id", "revision", "edited_by", "note", "base_version", "latest_version")
+NOT_SHARED = (
+    "run_id",
+    "revision",
+    "edited_by",
+    "follow_up_run_id",
+    "note",
+    "base_version",
+    "latest_version",
+    "version_of",
+)
 
 SHARED_REPORT_EXAMPLE: Example = {key: value for key, value in REPORT_EXAMPLE.items() if key not in NOT_SHARED} | {
     "question": QUESTION,
@@ -499,6 +513,7 @@ REPORT_VERSION_EXAMPLE: Example = {
     "title": REPORT_EXAMPLE["title"],
     "author": "litellm:openai/gpt-5-mini",
     "edited_by": "web_ui",
+    "follow_up_run_id": None,
     "note": "Shorter",
     "base_version": 1,
 }

@@ -40,9 +40,10 @@ from offing.api.schemas import (
     TokenDetailsOut,
     UsageOut,
     VectorCoverageOut,
+    VersionOfOut,
 )
 from offing.core.answer_draft import DraftPart
-from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts, list_marks
+from offing.core.claim_table import list_marks
 from offing.core.model import EngineConfig, describe_engine, hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_sources import (
@@ -58,6 +59,7 @@ from offing.core.step import Step
 from offing.models.model_table import find_model_limits, find_model_price
 from offing.services.library import PassageInContext
 from offing.services.library_models import LibraryModels
+from offing.services.reports import AnalyzedReport
 from offing.services.run_deletion import DeletionResult
 from offing.services.run_lists import RunList
 from offing.services.run_search import RunMatch
@@ -219,7 +221,8 @@ def serialize_thread(thread: ThreadWithRuns) -> ThreadOut:
     )
 
 
-def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
+def serialize_report(run_id: UUID, analyzed: AnalyzedReport) -> ReportOut:
+    stored, analysis = analyzed.stored, analyzed.analysis
     report, labels = stored.report, map_source_labels(stored.report)
     return ReportOut(
         run_id=run_id,
@@ -238,16 +241,17 @@ def serialize_report(run_id: UUID, stored: VerifiedReport) -> ReportOut:
         revision=None if report.revision is None else RevisionOut(**asdict(report.revision)),
         follow_up=None if report.follow_up is None else FollowUpOutcomeOut.model_validate(asdict(report.follow_up)),
         check=None if report.check is None else ClaimCheckOut(**asdict(report.check)),
-        judged_by=describe_judges(report),
+        judged_by=analysis.judged_by,
         conflicts=[
-            ConflictOut(matter=c.matter, found_by=c.found_by, citations=list(c.citations))
-            for c in list_conflicts(report)
+            ConflictOut(matter=c.matter, found_by=c.found_by, citations=list(c.citations)) for c in analysis.conflicts
         ],
-        conflict_search=describe_conflict_search(report),
+        conflict_search=analysis.conflict_search,
         edited_by=report.edit.by if report.edit else None,
+        follow_up_run_id=report.edit.run_id if report.edit else None,
         note=report.edit.note if report.edit else "",
         base_version=report.edit.base_version if report.edit else None,
         latest_version=stored.latest_version,
+        version_of=None if stored.became is None else VersionOfOut(**asdict(stored.became)),
         created_at=stored.created_at,
     )
 
@@ -320,6 +324,7 @@ def serialize_passage(passage: PassageInContext) -> PassageOut:
         text=passage.text,
         after=passage.after,
         snapshot=passage.snapshot.hex(),
+        char_count=passage.text_length,
     )
 
 
@@ -362,6 +367,7 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         judgment=None if sentence.judgment is None else JudgmentOut(**asdict(sentence.judgment)),
         reasons=list(list_marks(sentence)),
         edited=sentence.is_edited,
+        follows_from=list(sentence.conclusion.sentences) if sentence.conclusion and not sentence.is_claim else [],
     )
 
 

@@ -24,9 +24,11 @@ from offing.core.report import (
     Sentence,
 )
 from offing.core.run import StopReason
+from offing.core.shared_terms import shares_terms
 from offing.core.step import shorten_line
 from offing.core.table_scale import read_table_values
 from offing.core.tool import SourceSpan
+from offing.core.written_names import shares_language
 
 TextLookup = Callable[[SourceSpan], str]
 """Returns the exact stored text of a source span.
@@ -177,8 +179,8 @@ class _CitationNumbering:
     def _list_marked_quotes(self, draft: DraftSentence) -> list[tuple[str, list[str]]]:
         """Return the evidence that the text contains only as markers, with the quotes that the sections take from it.
 
-        The closest quote comes first. If the sections take none, these are the words that the text itself has in
-        quotation marks.
+        The closest quote comes first. A quote that speaks of something else is left out. If the sections take none,
+        these are the words that the text itself has in quotation marks.
         """
         cited = {c.evidence for c in draft.citations}
         ids = dict.fromkeys(i for group in _MARKER.findall(draft.text) for i in _ID.findall(group))
@@ -188,7 +190,21 @@ class _CitationNumbering:
             return len(words & set(re.findall(r"\w+", quote.lower()))) / (1 + len(quote.split()))
 
         quotes = {i: sorted(self.quotes.get(i, ()), key=measure, reverse=True) for i in ids if i not in cited}
-        return [(i, listed or self._find_own_quotes(i, draft.text)) for i, listed in quotes.items()]
+        return [
+            (i, self._select_fitting(i, draft.text, listed) if listed else self._find_own_quotes(i, draft.text))
+            for i, listed in quotes.items()
+        ]
+
+    def _select_fitting(self, evidence: str, text: str, quotes: list[str]) -> list[str]:
+        """Return the quotes that speak of what a text speaks of, or all if it is in another language than its passage.
+
+        The sections take quotes for their own sentences. One of them does not support a short answer just because both
+        are of the same passage.
+        """
+        known = self.evidence.get(evidence)
+        if known is None or not shares_language(_strip_markers(text), (known.text,)):
+            return quotes
+        return [quote for quote in quotes if shares_terms(_strip_markers(text), quote)]
 
     def _find_own_quotes(self, evidence: str, text: str) -> list[str]:
         """Return the words that a sentence has in quotation marks and that stand in a passage of evidence."""

@@ -130,7 +130,7 @@ class _Verifier:
         """Return a judgment. `None` means that it is about a passage that the sentence does not cite."""
         ids = [id for id in cited_ids if id in self.evidence]
         id = draft.evidence.strip() or (ids[0] if len(ids) == 1 else "")
-        if sentence.rule_verdict is None or id not in ids:
+        if not sentence.is_claim or id not in ids:
             return None
         reason = shorten_line(draft.reason, MAX_REASON_CHARS)
         passage = find_number(self.evidence[id], (*sentence.citations, *sentence.passages), self.citations)

@@ -60,7 +60,7 @@ def list_claims(
     claims = (
         ClaimToJudge(sentence.id, sentence.text, tuple(_list_passages(one, sentence, report, evidence, lookup_text)))
         for one, sentence in pair_sentences(draft, report)
-        if sentence.rule_verdict is not None
+        if sentence.is_claim
     )
     return tuple(claim for claim in claims if claim.passages)
 

@@ -34,6 +34,8 @@ class DraftProblem:
     """Id of the passage whose text is shown. Empty means none."""
     excerpt: str = ""
     """What the text says: the words closest to a rejected quote, or those around a number. Empty means none."""
+    values: tuple[str, ...] = ()
+    """Numbers, dates and names that nothing supports. Empty means that the problem is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,9 @@ def _collect_known(report: Report, context: ClaimContext) -> ClaimSupport:
 def _list_problems(draft: DraftSentence, sentence: Sentence, finder: _TextFinder) -> Iterable[DraftProblem]:
     if sentence.layout is Layout.HEADER:
         return
-    if sentence.verdict is None:
+    if not sentence.is_claim:
         if values := find_unsupported_numbers(sentence.text, finder.known):
-            yield DraftProblem(f"It states {', '.join(values)} and cites nothing.")
+            yield DraftProblem(f"It states {', '.join(values)} and cites nothing.", values=values)
         return
     if sentence.rejected:
         yield from _describe_rejections(draft, sentence, finder)
@@ -165,8 +167,8 @@ def _describe_value(value: str, ids: Iterable[str], finder: _TextFinder) -> Draf
         text = finder.read_passage(id)
         if position := locate_quote(value, text):
             start, end = max(0, position[0] - EXCERPT_CHARS // 2), position[1] + EXCERPT_CHARS // 2
-            return DraftProblem(message, id, text[start:end].strip())
-    return DraftProblem(message)
+            return DraftProblem(message, id, text[start:end].strip(), (value,))
+    return DraftProblem(message, values=(value,))
 
 
 def _split_words(text: str) -> list[str]:

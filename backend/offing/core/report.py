@@ -170,10 +170,14 @@ class ClaimVerdict(StrEnum):
     """Words of a passage, which were found there, say something else. Only a checker can judge that."""
     NOT_FOUND = "not_found"
     """No quote of the sentence was found, or a checker found that the passages do not say it."""
+    CONCLUSION = "conclusion"
+    """It cites nothing and says that it is a conclusion, and supported sentences state its numbers, dates and names.
+    Nobody has checked that it follows from them."""
 
 
 _SEVERITIES = {
     ClaimVerdict.SUPPORTED: 0,
+    ClaimVerdict.CONCLUSION: 0,
     ClaimVerdict.PARTLY: 1,
     ClaimVerdict.NOT_FOUND: 2,
     ClaimVerdict.CONTRADICTED: 3,
@@ -192,6 +196,16 @@ class ClaimJudgment:
     """Number of the citation whose passage was judged. `None` means that no citation in the report stands in it."""
     contradiction: int | None = None
     """Number of the citation with the words that contradict. `None` means that there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a conclusion of a report follows from."""
+
+    sentences: tuple[str, ...]
+    """Ids of supported sentences, in the order of the report."""
+    citations: tuple[int, ...]
+    """Numbers of the citations of these sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +230,13 @@ class Sentence:
     """`None` means that no checker judged the sentence."""
     is_edited: bool = False
     """Whether a person wrote the sentence, or changed its text or citations."""
+    conclusion: Conclusion | None = None
+    """What the sentence follows from. `None` means that it is no conclusion, or that nothing carries it."""
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether it cites something, also if all of its citations were rejected."""
+        return bool(self.citations or self.passages or self.rejected)
 
     @property
     def is_supported(self) -> bool:
@@ -226,9 +247,10 @@ class Sentence:
 
     @property
     def verdict(self) -> ClaimVerdict | None:
-        """The worse of the verdicts of the rules and of the checker. `None` means that the sentence cites nothing.
+        """The worse of the verdicts of the rules and of the checker.
 
-        A checker can therefore lower a verdict, and never raise it.
+        `None` means that the sentence cites nothing and is no conclusion. A checker can therefore lower a verdict, and
+        never raise it.
         """
         rules = self.rule_verdict
         if rules is None or self.judgment is None:
@@ -237,10 +259,12 @@ class Sentence:
 
     @property
     def rule_verdict(self) -> ClaimVerdict | None:
-        """The verdict of the lexical rules. `None` means that the sentence cites nothing."""
+        """The verdict of the lexical rules. `None` means that the sentence cites nothing and is no conclusion."""
         if self.citations:
             return ClaimVerdict.PARTLY if self.unsupported_values else ClaimVerdict.SUPPORTED
-        return ClaimVerdict.NOT_FOUND if self.passages or self.rejected else None
+        if self.is_claim:
+            return ClaimVerdict.NOT_FOUND
+        return ClaimVerdict.CONCLUSION if self.conclusion else None
 
 
 def split_cells(row: str) -> tuple[str, ...]:
@@ -308,15 +332,17 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonEdit:
-    """How a version of a report came about that a person saved."""
+class VersionOrigin:
+    """How a version of a report came about that its run did not write: a person or a follow-up edited the report."""
 
     by: str
-    """Name of the person."""
+    """Name of the person, or engine and model of the follow-up."""
     base_version: int
     """Version that was edited or restored."""
     note: str = ""
-    """What the person noted about it. Empty means nothing."""
+    """What the person noted about it, or the text of the follow-up. Empty means nothing."""
+    run_id: UUID | None = None
+    """Run of the follow-up that made the version. `None` means that a person saved it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +367,8 @@ class Report:
     """`None` means that the run has no checker."""
     conflicts: tuple[Conflict, ...] = ()
     """Conflicts that a checker listed."""
-    edit: PersonEdit | None = None
-    """`None` means that the run wrote this version."""
+    edit: VersionOrigin | None = None
+    """Who made this version. `None` means that the run wrote it."""
 
     def sentences(self) -> tuple[Sentence, ...]:
         head = (self.answer,) if self.answer else ()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from offing.core.bibliography import find_web_address
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
-from offing.core.claim_table import build_claim_table, list_printed_marks
+from offing.core.claim_table import ClaimAnalysis, analyze_claims, list_printed_marks
 from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
 from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_sources import ReportSource, describe_position, describe_source, list_report_sources
@@ -115,11 +115,16 @@ class ReportDocument(BaseModel, frozen=True):
 
 
 def build_report_document(
-    report: Report, created_at: datetime, language: str | None = None, images: ImageSelection = NO_IMAGES
+    report: Report,
+    created_at: datetime,
+    language: str | None = None,
+    images: ImageSelection = NO_IMAGES,
+    analysis: ClaimAnalysis | None = None,
 ) -> ReportDocument:
     """Return a report as a document, with the images of its run.
 
-    If `language` is `None`, it is guessed from the script of the sentences.
+    If `language` is `None`, it is guessed from the script of the sentences. If the analysis of the claims is `None`, it
+    is computed.
     """
     text = " ".join([report.title, *(sentence.text for sentence in report.sentences())])
     return ReportDocument(
@@ -127,7 +132,7 @@ def build_report_document(
         language=language or guess_language(text),
         created_at=created_at,
         written_by=join_lines(report.written_by),
-        blocks=tuple(_list_blocks(report, images)),
+        blocks=tuple(_list_blocks(report, images, analysis or analyze_claims(report))),
     )
 
 
@@ -136,8 +141,8 @@ def describe_damaged(image: ImageBlock) -> ParagraphBlock:
     return _note(f"The image {image.name} is damaged and cannot be shown.")
 
 
-def _list_blocks(report: Report, images: ImageSelection) -> Iterator[Block]:
-    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
+def _list_blocks(report: Report, images: ImageSelection, analysis: ClaimAnalysis) -> Iterator[Block]:
+    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(analysis.claims))))
     yield _note(state)
     if report.follow_up:
         yield _note(describe_follow_up(report.follow_up))
@@ -150,10 +155,10 @@ def _list_blocks(report: Report, images: ImageSelection) -> Iterator[Block]:
         yield ParagraphBlock(parts=(_text(report.limits),))
     yield from _list_images(images)
     yield from _list_changes(report)
-    yield from _list_conflicts(report)
+    yield from _list_conflicts(report, analysis)
     yield from _list_sources(report)
-    yield from _list_claims(report)
-    yield from map(_note, list_notes(report))
+    yield from _list_claims(analysis)
+    yield from map(_note, list_notes(report, analysis))
     if report.written_by:
         yield _note(f"Written by {report.written_by}.")
 
@@ -187,7 +192,7 @@ def _list_parts(sentences: Sequence[Sentence]) -> Parts:
 
 
 def _list_marks(sentence: Sentence) -> Parts:
-    """Return the numbers of the citations of a sentence, and why it is not supported."""
+    """Return the numbers of the citations of a sentence, and why it is not supported or what it follows from."""
     numbers = tuple(CitationPart(number=number) for number in (*sentence.citations, *sentence.passages))
     marks = join_lines(" ".join(list_printed_marks(sentence)))
     return (*numbers, TextPart(text=f" ({marks})", is_mark=True)) if marks else numbers
@@ -210,8 +215,8 @@ def _list_changes(report: Report) -> Iterator[Block]:
         yield ListBlock(items=tuple(ListItem(level=min(one.level, 1), parts=(_text(one.text),)) for one in lines))
 
 
-def _list_conflicts(report: Report) -> Iterator[Block]:
-    if lines := list_conflict_lines(report):
+def _list_conflicts(report: Report, analysis: ClaimAnalysis) -> Iterator[Block]:
+    if lines := list_conflict_lines(report, analysis.conflicts):
         yield HeadingBlock(level=1, text="Conflicts between sources")
         yield ListBlock(items=tuple(ListItem(parts=(_text(line),)) for line in lines))
 
@@ -243,9 +248,8 @@ def _list_citation(citation: Citation) -> Iterator[Block]:
     yield ParagraphBlock(role="quote", parts=(_text(citation.quote),))
 
 
-def _list_claims(report: Report) -> Iterator[Block]:
-    claims = build_claim_table(report)
-    if claims:
+def _list_claims(analysis: ClaimAnalysis) -> Iterator[Block]:
+    if claims := analysis.claims:
         rows = [CLAIM_HEADS, *map(list_claim_cells, claims)]
         cells = [tuple((_text(cell),) for cell in row) for row in rows]
         linked = [

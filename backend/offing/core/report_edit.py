@@ -1,4 +1,4 @@
-"""Edits of a report by a person. The functions are pure.
+"""Edits of a report by a person, and by a follow-up. The functions are pure.
 
 Unchanged sentences keep their verdicts. A new or changed sentence is checked by the same rules as those of
 a run, and is marked. Each of its citations is one of the edited version, or quotes a passage that the run has read, so
@@ -7,6 +7,7 @@ none can point to nothing.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from offing.core.citation import (
     ClaimContext,
@@ -17,22 +18,25 @@ from offing.core.citation import (
     locate_citation,
     widen_span,
 )
+from offing.core.conclusions import mark_conclusions
 from offing.core.errors import InvalidInput
+from offing.core.follow_up import FollowUpKind
 from offing.core.report import (
     Citation,
     ClaimCheck,
     DraftCitation,
     Evidence,
     Layout,
-    PersonEdit,
     Report,
     Section,
     Sentence,
+    VersionOrigin,
 )
 from offing.core.report_texts import join_lines
 from offing.core.step import shorten_line
 from offing.core.tool import SourceSpan
 
+MAX_NOTE_CHARS = 500
 CHANGED_TEXT = "Sentences that a person wrote or changed were not judged again."
 
 
@@ -93,7 +97,7 @@ def apply_edit(
     evidence: Sequence[Evidence],
     lookup_text: TextLookup,
     context: ClaimContext,
-    by: PersonEdit,
+    by: VersionOrigin,
 ) -> Report:
     """Return the report that a person made of `base`.
 
@@ -118,12 +122,25 @@ def apply_edit(
         limits=" ".join(edit.limits.split()) if edit.limits.split() != base.limits.split() else base.limits,
     )
     _check_changed(base, edited)
-    return editor.finish(edited, by)
+    return mark_conclusions(editor.finish(edited, by), context)
 
 
-def restore_report(version: Report, by: PersonEdit) -> Report:
+def restore_report(version: Report, by: VersionOrigin) -> Report:
     """Return an earlier version as the content of a new one."""
     return replace(version, edit=by)
+
+
+def build_follow_up_version(report: Report, run_id: UUID, question: str) -> Report | None:
+    """Return the report of a follow-up as the next version of the report that it edited.
+
+    `run_id` and `question` are those of the follow-up. `None` means that it is no edit, or that it left the report
+    unchanged.
+    """
+    outcome = report.follow_up
+    if outcome is None or outcome.kind is not FollowUpKind.EDIT or outcome.unchanged_because:
+        return None
+    note = shorten_line(question, MAX_NOTE_CHARS)
+    return replace(report, follow_up=None, edit=VersionOrigin(report.written_by, outcome.version, note, run_id))
 
 
 def _check_changed(base: Report, edited: Report) -> None:
@@ -176,7 +193,7 @@ class _Editor:
             return replace(base, layout=edited.layout)
         return self._check_changed(base.id if base else self._next_id(), text, numbers, edited.layout)
 
-    def finish(self, edited: Report, by: PersonEdit) -> Report:
+    def finish(self, edited: Report, by: VersionOrigin) -> Report:
         """Return the report with the citations, conflicts and counts that still belong to it."""
         cited = {n for s in edited.sentences() for n in (*s.citations, *s.passages)}
         before = {n for s in self.base.sentences() for n in (*s.citations, *s.passages)}
@@ -255,7 +272,7 @@ class _Editor:
 
 def _count_again(check: ClaimCheck, sentences: Iterable[Sentence]) -> ClaimCheck:
     """Return the work of the checker with the sentences that it still has judged."""
-    claims = [sentence for sentence in sentences if sentence.verdict is not None]
+    claims = [sentence for sentence in sentences if sentence.is_claim]
     judgments = sum(sentence.judgment is not None for sentence in claims)
     failure = check.failure.removesuffix(CHANGED_TEXT).strip()
     changed = CHANGED_TEXT if any(s.is_edited and s.judgment is None for s in claims) else ""

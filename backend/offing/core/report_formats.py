@@ -13,16 +13,16 @@ from typing import Any
 
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
 from offing.core.claim_table import (
-    build_claim_table,
+    ClaimAnalysis,
+    analyze_claims,
     claims_to_json,
     conflicts_to_json,
-    describe_conflict_search,
-    describe_judges,
     list_printed_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
     Citation,
+    ClaimVerdict,
     Layout,
     Report,
     ReportScore,
@@ -31,6 +31,7 @@ from offing.core.report import (
     split_cells,
 )
 from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
+from offing.core.report_record import origin_to_json
 from offing.core.report_sources import (
     ReportSource,
     describe_position,
@@ -62,12 +63,13 @@ _CODE_SPAN = re.compile(r"(?<!`)(`[^`\s](?:[^`]*[^`\s])?`)(?!`)")
 _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 
 
-def render_markdown(report: Report) -> str:
-    """Render the report as CommonMark.
+def render_markdown(report: Report, analysis: ClaimAnalysis | None = None) -> str:
+    """Render the report as CommonMark. If the analysis of its claims is `None`, it is computed.
 
     Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
-    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(report))))
+    analysis = analysis or analyze_claims(report)
+    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(analysis.claims))))
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
     if report.follow_up:
         blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up))}*")
@@ -82,21 +84,25 @@ def render_markdown(report: Report) -> str:
         lines = list_changes(report.follow_up.changes)
         listed = "\n".join(f"{'  ' * line.level}- {_escape_markdown(line.text)}" for line in lines)
         blocks += [f"## {CHANGES_HEADING}", listed]
-    blocks += [*_render_md_conflicts(report), *_render_md_claims(report)]
+    blocks += [*_render_md_conflicts(report, analysis), *_render_md_claims(report, analysis)]
     if report.citations:
         blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
-    notes = [f"Written by {report.written_by}." if report.written_by else "", *list_notes(report)]
+    notes = [f"Written by {report.written_by}." if report.written_by else "", *list_notes(report, analysis)]
     if any(notes):
         blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def render_html(report: Report, images: ImageSelection = NO_IMAGES) -> str:
-    """Render the report as a self-contained HTML page without scripts, with the images of its run."""
+def render_html(report: Report, images: ImageSelection = NO_IMAGES, analysis: ClaimAnalysis | None = None) -> str:
+    """Render the report as a self-contained HTML page without scripts, with the images of its run.
+
+    If the analysis of its claims is `None`, it is computed.
+    """
+    analysis = analysis or analyze_claims(report)
     answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
     limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
     by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
-    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in list_notes(report)]
+    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in list_notes(report, analysis)]
     sources = "".join(map(_render_html_source, list_report_sources(report)))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
@@ -107,9 +113,9 @@ def render_html(report: Report, images: ImageSelection = NO_IMAGES) -> str:
         *limits,
         *_render_html_images(images),
         *_render_html_changes(report),
-        *_render_html_conflicts(report),
+        *_render_html_conflicts(report, analysis),
         *([f"<h2>Sources</h2>{sources}"] if sources else []),
-        *_render_html_claims(report),
+        *_render_html_claims(analysis),
         *notes,
         *by,
     ]
@@ -131,12 +137,12 @@ def _render_html_images(selection: ImageSelection) -> Iterator[str]:
         yield f'<p dir="auto">{_escape_html(describe_left_out(selection.left_out))}</p>'
 
 
-def report_to_json(report: Report) -> dict[str, Any]:
-    """Return the whole report with its evidence as JSON.
+def report_to_json(report: Report, analysis: ClaimAnalysis | None = None) -> dict[str, Any]:
+    """Return the whole report with its evidence as JSON. If the analysis of its claims is `None`, it is computed.
 
     Quotes are exactly as stored. Spans are in code points with an exclusive end.
     """
-    labels = map_source_labels(report)
+    labels, analysis = map_source_labels(report), analysis or analyze_claims(report)
     return {
         "title": report.title,
         "status": report.status.value,
@@ -148,13 +154,13 @@ def report_to_json(report: Report) -> dict[str, Any]:
         ],
         "citations": [_citation_to_json(c, labels[c.number]) for c in report.citations],
         "sources": sources_to_json(report),
-        "claims": claims_to_json(report),
-        "judged_by": describe_judges(report),
+        "claims": claims_to_json(analysis.claims),
+        "judged_by": analysis.judged_by,
         "check": asdict(report.check) if report.check else None,
-        "conflicts": conflicts_to_json(report),
-        "conflict_search": describe_conflict_search(report),
+        "conflicts": conflicts_to_json(report, analysis.conflicts),
+        "conflict_search": analysis.conflict_search,
         "revision": asdict(report.revision) if report.revision else None,
-        **({"edit": asdict(report.edit)} if report.edit else {}),
+        **({"edit": origin_to_json(report.edit)} if report.edit else {}),
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         "limits": report.limits,
         "written_by": report.written_by,
@@ -233,9 +239,9 @@ def _render_md_source(source: ReportSource) -> Iterator[str]:
     yield "\n".join(map(_render_md_citation, source.citations))
 
 
-def _render_md_claims(report: Report) -> list[str]:
+def _render_md_claims(report: Report, analysis: ClaimAnalysis) -> list[str]:
     """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
-    claims = build_claim_table(report) if report.check and report.check.judgments else ()
+    claims = analysis.claims if report.check and report.check.judgments else ()
     rows = [_join_md_cells([_escape_cell(cell) for cell in list_claim_cells(claim)]) for claim in claims]
     head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
     return ["## Claims", "\n".join([*head, *rows])] if rows else []
@@ -245,8 +251,8 @@ def _escape_cell(cell: str) -> str:
     return _escape_inline(cell).replace("|", "\\|")
 
 
-def _render_md_conflicts(report: Report) -> list[str]:
-    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report)]
+def _render_md_conflicts(report: Report, analysis: ClaimAnalysis) -> list[str]:
+    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report, analysis.conflicts)]
     return ["## Conflicts between sources", "\n".join(lines)] if lines else []
 
 
@@ -296,7 +302,11 @@ def _render_html_sentence(sentence: Sentence) -> str:
 def _render_html_marks(sentence: Sentence) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
     marks = _escape_html(" ".join(list_printed_marks(sentence)))
-    return " ".join(filter(None, (numbers, f'<em class="unsupported">({marks})</em>' if marks else "")))
+    return " ".join(filter(None, (numbers, f'<em class="{_mark_class(sentence)}">({marks})</em>' if marks else "")))
+
+
+def _mark_class(sentence: Sentence) -> str:
+    return "conclusion" if sentence.verdict is ClaimVerdict.CONCLUSION else "unsupported"
 
 
 def _render_html_follow_up(report: Report) -> list[str]:
@@ -313,8 +323,8 @@ def _render_html_changes(report: Report) -> list[str]:
     return [f"<h2>{CHANGES_HEADING}</h2><ul>{items}</ul>"]
 
 
-def _render_html_claims(report: Report) -> list[str]:
-    rows = "".join(_render_html_cells("td", list_claim_cells(claim)) for claim in build_claim_table(report))
+def _render_html_claims(analysis: ClaimAnalysis) -> list[str]:
+    rows = "".join(_render_html_cells("td", list_claim_cells(claim)) for claim in analysis.claims)
     head = _render_html_cells("th", CLAIM_HEADS)
     return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
 
@@ -324,8 +334,9 @@ def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(rendered)}</tr>"
 
 
-def _render_html_conflicts(report: Report) -> list[str]:
-    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in list_conflict_lines(report))
+def _render_html_conflicts(report: Report, analysis: ClaimAnalysis) -> list[str]:
+    lines = list_conflict_lines(report, analysis.conflicts)
+    items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in lines)
     return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
 
 
@@ -354,6 +365,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         "passages": list(sentence.passages),
         "unsupported_values": list(sentence.unsupported_values),
         "verdict": sentence.verdict,
+        **({"follows_from": list(sentence.conclusion.sentences)} if sentence.conclusion else {}),
         **({"edited": True} if sentence.is_edited else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({} if sentence.layout is Layout.STATEMENT else {"layout": sentence.layout.value}),
@@ -379,14 +391,14 @@ HTML_STYLE = (
     "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem}"
     "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
-    ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}small{color:#5b6475}"
+    ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}.conclusion{color:#5b6475}small{color:#5b6475}"
     ".level1{margin-inline-start:1.5rem}"
     "blockquote{margin:.4rem 0 1rem;padding-left:.9rem;border-left:3px solid #c9d3e0;white-space:pre-wrap}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;font-size:.9rem}"
     "th,td{border:1px solid #c9d3e0;padding:.3rem .6rem;text-align:start;vertical-align:top}"
     "figure{margin:1rem 0}img{max-width:100%;background:#fff}figcaption{color:#5b6475;font-size:.85rem}"
     "a{color:#1f5f8b}@media(prefers-color-scheme:dark){body{background:#10151d;color:#e4e8ef}a{color:#8fc1e6}"
-    ".state,small,figcaption{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
+    ".state,small,figcaption,.conclusion{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )
 HTML_HEAD = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -10,14 +10,15 @@ from offing.core.report import (
     ClaimCheck,
     ClaimJudgment,
     ClaimVerdict,
+    Conclusion,
     Conflict,
     Layout,
-    PersonEdit,
     Report,
     ReportRevision,
     ReportStatus,
     Section,
     Sentence,
+    VersionOrigin,
 )
 from offing.core.tool import SourceSpan
 
@@ -37,7 +38,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
         **({"follow_up": outcome_to_json(report.follow_up)} if report.follow_up else {}),
         **({"check": asdict(report.check)} if report.check else {}),
         **({"conflicts": [asdict(one) for one in report.conflicts]} if report.conflicts else {}),
-        **({"edit": asdict(report.edit)} if report.edit else {}),
+        **({"edit": origin_to_json(report.edit)} if report.edit else {}),
     }
 
 
@@ -58,8 +59,19 @@ def report_from_parts(status: str, reason: str, body: dict[str, Any], citations:
         follow_up=outcome_from_json(body["follow_up"]) if "follow_up" in body else None,
         check=ClaimCheck(**body["check"]) if "check" in body else None,
         conflicts=tuple(map(_conflict_from_json, body.get("conflicts", ()))),
-        edit=PersonEdit(**body["edit"]) if "edit" in body else None,
+        edit=_origin_from_json(body["edit"]) if "edit" in body else None,
     )
+
+
+def origin_to_json(origin: VersionOrigin) -> dict[str, Any]:
+    """Return who made a version as JSON. `run_id` is left out if a person saved it."""
+    stored = {"by": origin.by, "base_version": origin.base_version, "note": origin.note}
+    return stored if origin.run_id is None else stored | {"run_id": str(origin.run_id)}
+
+
+def _origin_from_json(stored: dict[str, Any]) -> VersionOrigin:
+    run_id = stored.get("run_id")
+    return VersionOrigin(stored["by"], stored["base_version"], stored["note"], UUID(run_id) if run_id else None)
 
 
 def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
@@ -73,6 +85,7 @@ def _sentence_to_json(sentence: Sentence) -> dict[str, Any]:
         **({"unsupported_values": list(sentence.unsupported_values)} if sentence.unsupported_values else {}),
         **({"judgment": asdict(sentence.judgment)} if sentence.judgment else {}),
         **({"edited": True} if sentence.is_edited else {}),
+        **({"conclusion": asdict(sentence.conclusion)} if sentence.conclusion else {}),
     }
 
 
@@ -87,7 +100,12 @@ def _sentence_from_json(stored: dict[str, Any]) -> Sentence:
         Layout(stored.get("layout", Layout.STATEMENT)),
         _judgment_from_json(stored["judgment"]) if "judgment" in stored else None,
         stored.get("edited", False),
+        _conclusion_from_json(stored["conclusion"]) if "conclusion" in stored else None,
     )
+
+
+def _conclusion_from_json(stored: dict[str, Any]) -> Conclusion:
+    return Conclusion(tuple(stored["sentences"]), tuple(stored["citations"]))
 
 
 def _judgment_from_json(stored: dict[str, Any]) -> ClaimJudgment:

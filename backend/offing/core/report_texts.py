@@ -4,16 +4,9 @@ The functions are pure and escape nothing. Each form escapes what it gets from h
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from offing.core.claim_table import (
-    VERDICT_TEXTS,
-    Claim,
-    count_verdicts,
-    describe_conflict_search,
-    describe_judges,
-    list_conflicts,
-)
+from offing.core.claim_table import VERDICT_TEXTS, Claim, ClaimAnalysis, count_verdicts
 from offing.core.report import ClaimVerdict, Conflict, Layout, Report, ReportStatus, Sentence
 from offing.core.report_sources import map_source_labels
 from offing.core.run import StopReason
@@ -89,21 +82,27 @@ def join_lines(text: str) -> str:
     return " ".join(CONTROL_CHARS.sub("", text).split())
 
 
-def describe_claim_counts(report: Report) -> str:
+def describe_claim_counts(claims: Iterable[Claim]) -> str:
     """Return the number of claims with each verdict in words. Empty means that the report cites nothing."""
-    counts = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in count_verdicts(report).items()]
-    return f"Sentences that cite a source: {', '.join(counts)}." if counts else ""
+    counts = count_verdicts(claims)
+    conclusions = counts.pop(ClaimVerdict.CONCLUSION, 0)
+    listed = [f"{count} {VERDICT_TEXTS[verdict]}" for verdict, count in counts.items()]
+    cited = f"Sentences that cite a source: {', '.join(listed)}." if listed else ""
+    return f"{cited} Conclusions from them: {conclusions}.".strip() if conclusions else cited
 
 
-def list_notes(report: Report) -> tuple[str, ...]:
+def list_notes(report: Report, analysis: ClaimAnalysis) -> tuple[str, ...]:
     """Return who edited the report, who judged the claims and who looked for conflicts, in words."""
-    return tuple(filter(None, (_describe_edit(report), describe_judges(report), describe_conflict_search(report))))
+    return tuple(filter(None, (_describe_origin(report), analysis.judged_by, analysis.conflict_search)))
 
 
-def _describe_edit(report: Report) -> str:
-    """Say in words what a person did to a report. Empty means that the run wrote it."""
+def _describe_origin(report: Report) -> str:
+    """Say in words who edited a report. Empty means that the run wrote it."""
     if report.edit is None:
         return ""
+    if report.edit.run_id is not None:
+        asked = f" It was asked: {report.edit.note.rstrip('.')}." if report.edit.note else ""
+        return f"Edited by a follow-up ({report.edit.by}) from version {report.edit.base_version}.{asked}"
     edited = sum(sentence.is_edited for sentence in report.sentences())
     of = f"{edited} of {len(report.sentences())} sentences are written or changed by a person, and marked so."
     note = f" Note: {report.edit.note.rstrip('.')}." if report.edit.note else ""
@@ -126,21 +125,30 @@ def list_claim_cells(claim: Claim) -> tuple[str, ...]:
         _describe_verdict(judgment.verdict if judgment else None),
         "".join(f"[{number}]" for number in claim.citations),
         claim.sentence.text,
-        "; ".join(claim.reasons) or (judgment.reason if judgment else ""),
+        _describe_reasons(claim),
     )
+
+
+def _describe_reasons(claim: Claim) -> str:
+    """Say why a claim has its verdict. For a conclusion, these are the sentences that it follows from."""
+    if claim.follows_from:
+        quoted = (f"\u201c{join_lines(one.text)}\u201d" for one in claim.follows_from)
+        return f"follows from {'; '.join(quoted)}"
+    judgment = claim.sentence.judgment
+    return "; ".join(claim.reasons) or (judgment.reason if judgment else "")
 
 
 def _describe_verdict(verdict: ClaimVerdict | None) -> str:
     return "not judged" if verdict is None else VERDICT_TEXTS[verdict]
 
 
-def list_conflict_lines(report: Report) -> list[str]:
+def list_conflict_lines(report: Report, conflicts: Iterable[Conflict]) -> list[str]:
     """Describe each conflict between sources, with what both say."""
     labels = map_source_labels(report)
     words = {
         c.number: f"{labels[c.number]} [{c.number}] says \u201c{join_lines(c.quote)}\u201d" for c in report.citations
     }
-    return [_describe_conflict(one, words) for one in list_conflicts(report)]
+    return [_describe_conflict(one, words) for one in conflicts]
 
 
 def _describe_conflict(conflict: Conflict, words: Mapping[int, str]) -> str:

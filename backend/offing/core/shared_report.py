@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from uuid import UUID
 
 from offing.core.bibliography import find_web_address
-from offing.core.report import Citation, Report, SourceDetails
+from offing.core.report import Citation, Report, SourceDetails, VersionOrigin
 from offing.core.tool import SourceSpan
 from offing.core.url import InvalidUrl, parse_url
 
@@ -35,7 +35,12 @@ def build_shared_report(report: Report) -> Report:
     for citation in report.citations:
         numbers.setdefault(citation.source_id, UUID(int=len(numbers) + 1))
     citations = tuple(_share_citation(citation, numbers[citation.source_id]) for citation in report.citations)
-    return replace(report, citations=citations, follow_up=None, revision=None)
+    return replace(report, citations=citations, follow_up=None, revision=None, edit=_share_origin(report.edit))
+
+
+def _share_origin(origin: VersionOrigin | None) -> VersionOrigin | None:
+    """Return who made a version, without what a follow-up asked, which is a question of the owner."""
+    return origin if origin is None or origin.run_id is None else replace(origin, note="")
 
 
 def _share_citation(citation: Citation, source_id: UUID) -> Citation:

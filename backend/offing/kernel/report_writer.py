@@ -7,6 +7,7 @@ from typing import Any
 from offing.core.citation import ClaimContext, TextLookup, verify_citations, widen_span
 from offing.core.claim_check import DraftClaimCheck, apply_claim_check
 from offing.core.claim_passages import ClaimToJudge, list_claims
+from offing.core.conclusions import mark_conclusions
 from offing.core.draft_check import DraftCheck, check_draft
 from offing.core.evidence import EvidenceIndex
 from offing.core.follow_up import FollowUpKind, FollowUpOutcome
@@ -158,6 +159,7 @@ class ReportWriter:
         if check is not None:
             checker = await self._get_checker(check)
             report = apply_claim_check(report, draft, check, index.as_dict(), text_of, checker)
+        report = mark_conclusions(report, context)
         return JournalEntry(step_drafts.draft_report(report, key), ReportAttachment(report))
 
     def _context(self, index: EvidenceIndex) -> ClaimContext:

@@ -72,6 +72,8 @@ class PassageInContext:
     text: str
     after: str
     snapshot: bytes
+    text_length: int
+    """Code points of the whole text."""
 
 
 async def search_passages(
@@ -241,6 +243,7 @@ async def get_passage_in_context(
     return PassageInContext(
         text_id, row.source_id, row.title, row.name, start, end,
         before=row.text[:at], text=row.text[at:stop], after=row.text[stop:], snapshot=row.snapshot_sha256,
+        text_length=row.text_length,
     )  # fmt: skip
 
 

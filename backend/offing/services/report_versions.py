@@ -15,7 +15,7 @@ from offing.core.citation import ClaimContext
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.evidence import EvidenceIndex
 from offing.core.provenance import parse_label
-from offing.core.report import Evidence, PersonEdit, Report
+from offing.core.report import Evidence, Report, VersionOrigin
 from offing.core.report_changes import ReportChanges
 from offing.core.report_comparison import compare_reports
 from offing.core.report_edit import ReportEdit, apply_edit, list_needed_spans, restore_report
@@ -23,10 +23,11 @@ from offing.core.step import Step, StepKind
 from offing.core.tool import SourceSpan
 from offing.core.tool_batch import order_tool_results
 from offing.services.library import read_windows
+from offing.services.reports import AnalyzedReport, analyze_report
 from offing.services.run_labels import check_started_by_person
 from offing.storage import reports, run_summaries, runs, steps
 from offing.storage.pool import Connection, Database
-from offing.storage.reports import LatestVersion, ReportVersionRow, VerifiedReport
+from offing.storage.reports import LatestVersion, ReportVersionRow
 from offing.storage.runs import RunRow
 
 MAX_VERSIONS = 1_000
@@ -70,7 +71,7 @@ async def save_edit(
     run_id: UUID,
     edit: ReportEdit,
     new: NewVersion,
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Check an edited report and store it as the next version.
 
     Raises NotFound, InvalidInput for a citation that points to nothing, and Conflict if someone has saved a version
@@ -85,7 +86,7 @@ async def save_edit(
     def apply() -> Report:
         index = build_evidence_index(results)
         context = ClaimContext(run.question, index.calculations)
-        by = PersonEdit(new.by, new.base_version, new.note)
+        by = VersionOrigin(new.by, new.base_version, new.note)
         return apply_edit(base, edit, tuple(index.as_dict().values()), lambda span: texts.get(span, ""), context, by)
 
     return await _store(database, publisher, tenant_id, run_id, await asyncio.to_thread(apply), new)
@@ -93,14 +94,14 @@ async def save_edit(
 
 async def restore_version(
     database: Database, publisher: ChangePublisher, tenant_id: UUID, run_id: UUID, new: NewVersion
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Store an earlier version again as the next one. Raises NotFound and Conflict, as `save_edit`."""
     async with database.transaction(tenant_id) as connection:
         await _get_editable_run(connection, run_id)
         base = await _get_report(connection, run_id, new.base_version)
     if new.base_version == new.latest_version:
         raise InvalidInput("version", "it is the newest version", "Restore an earlier one.")
-    restored = restore_report(base, PersonEdit(new.by, new.base_version, new.note))
+    restored = restore_report(base, VersionOrigin(new.by, new.base_version, new.note))
     return await _store(database, publisher, tenant_id, run_id, restored, new)
 
 
@@ -168,6 +169,11 @@ async def _get_editable_run(connection: Connection, run_id: UUID) -> RunRow:
     await check_started_by_person(connection, run, "edited")
     if not run.is_terminal:
         raise Conflict(f"Run {run.id} has not ended ({run.status}).", "Edit its report when it has ended.")
+    if (made := await reports.find_follow_up_version(connection, run_id)) is not None:
+        raise Conflict(
+            f"The report of run {run.id} is version {made.version} of the report of run {made.run_id}.",
+            f"Edit the newest version of the report of run {made.run_id}.",
+        )
     return run
 
 
@@ -190,7 +196,7 @@ async def _store(
     run_id: UUID,
     report: Report,
     new: NewVersion,
-) -> VerifiedReport:
+) -> AnalyzedReport:
     """Store the next version, unless there is one that the person has not seen."""
     async with database.transaction(tenant_id) as connection:
         await runs.lock_run(connection, run_id)
@@ -200,7 +206,7 @@ async def _store(
         await reports.insert_edit(connection, run_id, version, new.base_version, report)
         stored = await reports.get_verified_report(connection, run_id, version)
     await publisher.publish_change(tenant_id, run_id)
-    return stored
+    return await analyze_report(stored)
 
 
 def _check_latest(latest: LatestVersion | None, new: NewVersion) -> None:

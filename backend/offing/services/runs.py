@@ -201,7 +201,7 @@ async def resume_run(database: Database, notifier: RunNotifier, tenant_id: UUID,
 async def send_user_message(
     database: Database, notifier: RunNotifier, tenant_id: UUID, run_id: UUID, text: str
 ) -> Step:
-    """Send a user message to a run. Its planner reads the message in its next turn."""
+    """Send a user message to a run. Its planner reads the message when the next turn begins."""
     if not text.strip():
         raise InvalidInput("text", "the message is empty", "Write what the run should take into account.")
     async with database.transaction(tenant_id) as connection:

@@ -36,7 +36,8 @@ INSERT_REPORT = """
 INSERT_EDIT = """
     with inserted as (
       insert into report (run_id, version, tenant_id, seq, status, stop_reason, body)
-      select run_id, %(version)s, tenant_id, seq, status, stop_reason, %(body)s
+      select run_id, coalesce(%(version)s::integer, (select max(version) + 1 from report where run_id = %(run)s)),
+             tenant_id, seq, status, stop_reason, %(body)s
         from report where run_id = %(run)s and version = %(base)s
       returning run_id, version, tenant_id)
     insert into citation (run_id, report_version, number, tenant_id, text_id, source_id, start_char, end_char, quote,
@@ -46,7 +47,10 @@ INSERT_EDIT = """
       from inserted, jsonb_to_recordset(%(citations)s) as c(number integer, text_id uuid, source_id uuid,
                                                           start_char integer, end_char integer, quote text, title text)
 """
-"""A version that a person saved has the step of the version that it is made of."""
+"""An edited version has the step of the version that it is made of. A version of null is the next one."""
+
+LOCK_REPORTED_RUN = "select from run where id = %s for update"
+"""Two versions that are stored at the same time get different numbers."""
 
 FIND_OWN_VERSION = """
     select version from report where run_id = %s and edited_by is null order by version desc limit 1
@@ -57,9 +61,14 @@ GET_LATEST_VERSION = """
 """
 
 LIST_VERSIONS = """
-    select version, created_at, body->>'title' as title, body->>'written_by' as written_by, edited_by,
+    select version, created_at, body->>'title' as title, body->>'written_by' as written_by, edited_by, edited_in,
            coalesce(body->'edit'->>'note', '') as note, (body->'edit'->>'base_version')::integer as base_version
       from report where run_id = %s and (%s::integer is null or version < %s) order by version desc limit %s
+"""
+
+FIND_FOLLOW_UP_VERSION = """
+    select run_id, version, (select max(version) from report as newer where newer.run_id = report.run_id)
+      from report where edited_in = %s order by version limit 1
 """
 
 LIST_CITATIONS = """
@@ -150,6 +159,17 @@ ERASED_TEXT_ID = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
+class FollowUpVersion:
+    """The version of an earlier report that a follow-up made."""
+
+    run_id: UUID
+    """Run of the earlier report."""
+    version: int
+    latest_version: int
+    """The newest version of that report."""
+
+
+@dataclass(frozen=True, slots=True)
 class VerifiedReport:
     """A version of a report, verified now."""
 
@@ -162,6 +182,8 @@ class VerifiedReport:
     created_at: datetime
     latest_version: int
     """The newest version of the report."""
+    became: FollowUpVersion | None = None
+    """The version of an earlier report that the run made with this one. `None` means none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +192,7 @@ class LatestVersion:
 
     number: int
     edited_by: str | None
-    """Name of the person who saved it. `None` means that the run wrote it."""
+    """Who edited it: a person, or engine and model of a follow-up. `None` means that the run wrote it."""
     created_at: datetime
 
 
@@ -184,10 +206,12 @@ class ReportVersionRow:
     written_by: str
     """Engine and model of the run's writer."""
     edited_by: str | None
-    """Name of the person who saved it. `None` means that the run wrote it."""
+    """Who edited it: a person, or engine and model of a follow-up. `None` means that the run wrote it."""
+    edited_in: UUID | None
+    """Run of the follow-up that made it. `None` means that no follow-up did."""
     note: str
     base_version: int | None
-    """Version that a person edited or restored. `None` means that the run wrote this one."""
+    """Version that was edited or restored. `None` means that the run wrote this one."""
 
 
 async def get_report_version(connection: Connection, run_id: UUID, version: int | None = None) -> int:
@@ -212,7 +236,8 @@ async def get_verified_report(connection: Connection, run_id: UUID, version: int
     report = await locate_citations(connection, run_id, report, number)
     unverified = frozenset(c[0] for c in cited if not c[7])
     erased = frozenset(c[0] for c in cited if c[1] is None)
-    return VerifiedReport(number, report, unverified, erased, created_at, latest)
+    became = await find_follow_up_version(connection, run_id) if report.follow_up else None
+    return VerifiedReport(number, report, unverified, erased, created_at, latest, became)
 
 
 async def find_latest_version(connection: Connection, run_id: UUID) -> LatestVersion | None:
@@ -221,8 +246,25 @@ async def find_latest_version(connection: Connection, run_id: UUID) -> LatestVer
     return None if row is None else LatestVersion(*row)
 
 
-async def insert_edit(connection: Connection, run_id: UUID, version: int, base_version: int, report: Report) -> None:
-    """Store a version that a person saved. The caller has locked the run."""
+async def find_follow_up_version(connection: Connection, run_id: UUID) -> FollowUpVersion | None:
+    """Return the version that the follow-up `run_id` made of an earlier report. `None` means that it made none."""
+    row = await (await connection.execute(FIND_FOLLOW_UP_VERSION, (run_id,))).fetchone()
+    return None if row is None else FollowUpVersion(*row)
+
+
+async def insert_follow_up_version(connection: Connection, run_id: UUID, base_version: int, report: Report) -> None:
+    """Store what a follow-up made of version `base_version` of the report of `run_id` as its next version.
+
+    If that report was deleted, nothing is stored. No result is read, so the statements can be sent together.
+    """
+    await connection.execute(LOCK_REPORTED_RUN, (run_id,))
+    await insert_edit(connection, run_id, None, base_version, report)
+
+
+async def insert_edit(
+    connection: Connection, run_id: UUID, version: int | None, base_version: int, report: Report
+) -> None:
+    """Store an edited version; `None` is the next one. The caller has locked the run."""
     values = {
         "run": run_id,
         "version": version,

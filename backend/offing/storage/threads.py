@@ -39,7 +39,8 @@ HAS_LATEST_RUN_REPORT = """
 FIND_LATEST_REPORT = """
     select run.id, report.version, report.body->'follow_up',
            (select max(version) from report as earlier where earlier.run_id =
-             (report.body->'follow_up'->>'run_id')::uuid) as earlier_version
+             (report.body->'follow_up'->>'run_id')::uuid) as earlier_version,
+           (select edited.run_id from report as edited where edited.edited_in = run.id limit 1) as edited_run
       from run
            join lateral (select version, body from report where report.run_id = run.id order by version desc limit 1)
              as report on true
@@ -96,15 +97,15 @@ async def has_latest_run_report(connection: Connection, thread_id: UUID) -> bool
 async def find_latest_report(connection: Connection, thread_id: UUID, run_id: UUID | None) -> tuple[UUID, int] | None:
     """Return the run and the version of the latest report of a thread, or of one of its runs.
 
-    An answer to a question on a report is not a new version of it; the report that it is about is returned instead.
-    `None` means that there is none.
+    An answer to a question on a report is not a new version of it, and what an edit made is a version of the report
+    that it edited. Of both, the newest version of the earlier report is returned. `None` means that there is none.
     """
     row = await (await connection.execute(FIND_LATEST_REPORT, {"thread": thread_id, "run": run_id})).fetchone()
     if row is None:
         return None
-    run, version, stored, earlier_version = row
+    run, version, stored, earlier_version, edited_run = row
     outcome = outcome_from_json(stored) if stored else None
-    if outcome is not None and outcome.kind is FollowUpKind.QUESTION:
+    if outcome is not None and (outcome.kind is FollowUpKind.QUESTION or edited_run is not None):
         return outcome.run_id, earlier_version or outcome.version
     return run, version
 

@@ -31,7 +31,7 @@ from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_graphs.shared.sections import write_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_args_problem, find_last_message_seq, load_task
+from offing_graphs.shared.task import find_args_problem, load_task, read_new_messages
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -45,7 +45,7 @@ async def analyze(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     ctx: RunContext = runtime.context
     if reason := check_limits(ctx, state["turn"], begins_turn=True):
         return {"stop": reason}
-    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], 0)
     seen: StateUpdate = {"seen_message_seq": last_message_seq}
     if Interaction.CLARIFY in ctx.run.interactions:
         task = await load_task(ctx, last_message_seq)
@@ -74,8 +74,13 @@ async def planner(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    inputs = await load_inputs(ctx, state, before_turn=turn)
-    return await plan_turn(ctx, inputs, await load_past_turns(ctx, turn), turn)
+    # A message that came after the verifier's answer is read in this turn, too.
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], turn)
+    await note_plan_change(ctx, state["seen_message_seq"], last_message_seq, turn)
+    inputs = await load_inputs(ctx, state, before_turn=turn, last_message_seq=last_message_seq)
+    update = await plan_turn(ctx, inputs, await load_past_turns(ctx, turn), turn)
+    has_new_message = last_message_seq > state["seen_message_seq"]
+    return {**update, "seen_message_seq": last_message_seq} if has_new_message else update
 
 
 async def executor(state: State, runtime: "Runtime[Any]") -> StateUpdate:
@@ -180,10 +185,10 @@ async def verify_question(
     turn = state["turn"]
     if _is_verdict_needless(ctx, inputs, turn):
         await ctx.append_steps(_draft_needless_verdict(turn))
-        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+        last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], turn)
         return {"seen_message_seq": last_message_seq, "stop": StopReason.TURN_LIMIT}
     reply = await call_fitted(ctx, role, build_verifier_input(ctx, inputs, turn), turn=turn)
-    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], turn)
     if isinstance(reply, EngineFailure):
         return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
     has_new_message = last_message_seq > state["seen_message_seq"]

@@ -18,7 +18,7 @@ from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings
 from offing_graphs.shared.report import add_title, build_quote_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_last_message_seq
+from offing_graphs.shared.task import find_last_message_seq, read_new_messages
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -31,7 +31,7 @@ async def agent(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], turn)
     inputs = await load_inputs(ctx, state, turn=turn, last_message_seq=last_message_seq)
     reply = await call_fitted(ctx, AGENT, inputs, turn=turn)
     if isinstance(reply, EngineFailure):
@@ -62,7 +62,7 @@ async def act(state: State, runtime: "Runtime[Any]") -> StateUpdate:
 async def report(state: State, runtime: "Runtime[Any]") -> StateUpdate:
     """Submit the report, for any stop reason. This is the last action of the run."""
     ctx: RunContext = runtime.context
-    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], state["turn"])
     inputs = await load_inputs(
         ctx, state, turn=state["turn"] + 1, last_message_seq=last_message_seq, reason=state["stop"]
     )

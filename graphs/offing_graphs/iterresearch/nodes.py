@@ -32,7 +32,7 @@ from offing_graphs.shared.memory import MAX_EVIDENCE, load_call_records
 from offing_graphs.shared.report import add_title, build_quote_report
 from offing_graphs.shared.state import StateUpdate
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_last_message_seq, task_from_run
+from offing_graphs.shared.task import find_last_message_seq, read_new_messages, task_from_run
 from offing_graphs.shared.text_reports import parse_report
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def research(state: State, runtime: "Runtime[Any]") -> StateUpdate:
         return {"stop": reason}
     turn = state["turn"] + 1
     await ctx.begin_turn(turn)
-    last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+    last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], turn)
     stage = _select_phase(ctx, state, turn, reason)
     inputs = await load_workspace(ctx, state, stage, last_message_seq)
     reset = BoundaryReason.WORKSPACE_RESET if state["round"] else None

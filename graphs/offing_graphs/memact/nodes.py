@@ -41,7 +41,7 @@ from offing_graphs.shared.memory import MAX_EVIDENCE, has_findings, load_call_re
 from offing_graphs.shared.report import build_quote_report
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import FINAL_ANSWER_REASONS, check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import task_from_run
+from offing_graphs.shared.task import note_messages, task_from_run
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -67,7 +67,9 @@ class AgentNodes:
             return {"stop": reason}
         turn = state["turn"] + 1
         await ctx.begin_turn(turn)
-        seen_messages = add_new_messages(state["seen_messages"], await ctx.get_user_messages(0), turn)
+        messages, known = await ctx.get_user_messages(0), frozenset(state["seen_messages"][::2])
+        await note_messages(ctx, [message for message in messages if message.seq not in known], turn)
+        seen_messages = add_new_messages(state["seen_messages"], messages, turn)
         update: StateUpdate = {"turn": turn, "seen_messages": seen_messages}
         now = _update_state(state, seen_messages=seen_messages)
         reply = await self._call_in_window(ctx, now, turn, state["boundary_reason"])

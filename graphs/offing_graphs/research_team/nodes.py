@@ -46,7 +46,7 @@ from offing_graphs.shared.memory import append_record, draft_record
 from offing_graphs.shared.schemas import Analysis, ChildOutcome, MemoryRecord, Plan
 from offing_graphs.shared.state import StateUpdate, load_output
 from offing_graphs.shared.stop_reasons import check_limits, stop_reason_from_failure
-from offing_graphs.shared.task import find_last_message_seq
+from offing_graphs.shared.task import read_new_messages
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -89,7 +89,7 @@ class TeamNodes:
         ctx: RunContext = runtime.context
         if reason := check_limits(ctx, state["turn"], begins_turn=True):
             return {"stop": reason}
-        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+        last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], 0)
         inputs = await load_inputs(ctx, state, last_message_seq=last_message_seq)
         reply = await call_fitted(ctx, roles.LEAD, AnalystInput(**dict(inputs.task), tools=inputs.cards))
         if isinstance(reply, EngineFailure):
@@ -193,7 +193,7 @@ class TeamNodes:
             build_verifier_input(ctx, narrow_to_part(inputs, state), state["turn"]),
             turn=state["turn"],
         )
-        last_message_seq = await find_last_message_seq(ctx, state["seen_message_seq"])
+        last_message_seq = await read_new_messages(ctx, state["seen_message_seq"], state["turn"])
         if isinstance(reply, EngineFailure):
             return {"stop": stop_reason_from_failure(reply), "seen_message_seq": last_message_seq}
         share = _compute_turn_share(ctx.run.budget.max_turns - state["since"], state["parts"] - state["part"])

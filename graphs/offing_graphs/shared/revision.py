@@ -227,8 +227,11 @@ def _parse_line(id: str, text: str) -> RevisedSentence:
 
 
 def _revise_answer(draft: ReportDraft, sentence: RevisedSentence) -> ReportDraft:
-    """Return the draft with another short answer. Where that had quotes of its own, the new ones replace them."""
-    if draft.answer_citations:
+    """Return the draft with another short answer. Its quotes replace those that the answer had.
+
+    If the writer names only passages, an answer without quotes keeps their ids as markers.
+    """
+    if draft.answer_citations or any(citation.quote.strip() for citation in sentence.citations):
         return draft.model_copy(update={"answer": sentence.text.strip(), "answer_citations": sentence.citations})
     return draft.model_copy(update={"answer": _add_markers(sentence)})
 

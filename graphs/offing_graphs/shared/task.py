@@ -6,10 +6,22 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from offing.sdk import RunContext, RunInfo, Step, ToolSpec, find_plan_change, is_plan_change
+from offing.sdk import (
+    RunContext,
+    RunInfo,
+    Step,
+    StepDraft,
+    StepKind,
+    ToolSpec,
+    find_plan_change,
+    is_plan_change,
+    shorten_line,
+)
 from offing_graphs.shared.outline import parts_from_change
 from offing_graphs.shared.schemas import PriorExchange, TaskContext, ToolCard
 
+MESSAGE_READ = "message read"
+"""Label of the note that records which user messages were read. The web UI shows it."""
 MAX_USER_MESSAGES = 20
 """Maximum number of user messages that are passed on. The latest are kept."""
 
@@ -35,6 +47,29 @@ async def find_last_message_seq(ctx: RunContext, after_seq: int) -> int:
     """Return the seq of the latest user message after step `after_seq`, or `after_seq` if there is none."""
     messages = await ctx.get_user_messages(after_seq)
     return messages[-1].seq if messages else after_seq
+
+
+async def read_new_messages(ctx: RunContext, after_seq: int, turn: int) -> int:
+    """Return the seq of the latest user message after step `after_seq`, and record that the new ones were read.
+
+    A node calls it where its next prompts contain the messages. Without a new one, it records nothing.
+    """
+    messages = await ctx.get_user_messages(after_seq)
+    await note_messages(ctx, messages, turn)
+    return messages[-1].seq if messages else after_seq
+
+
+async def note_messages(ctx: RunContext, messages: Iterable[Step], turn: int) -> None:
+    """Record that messages were read: all prompts after this step contain them.
+
+    A change of the plan has a note of its own.
+    """
+    texts = [message for message in messages if not is_plan_change(message)]
+    if texts:
+        seqs = [message.seq for message in texts]
+        title = f"Message read: {shorten_line(get_message_text(texts[-1]), 80)}"
+        detail = f"step {', '.join(map(str, seqs))}"
+        await ctx.append_steps(StepDraft(StepKind.NOTE, title, {"messages": seqs}, MESSAGE_READ, detail, turn=turn))
 
 
 def get_message_text(message: Step) -> str:

@@ -221,3 +221,5 @@ def test_the_prompt_of_a_merge_numbers_the_sections_of_both_reports() -> None:
     inputs = MergeInput(question="What did keepers do?", report=REPORT, findings=FINDINGS)
     text = str(render_merge_prompt(inputs))
     assert all(f"Section {id}:" in text for id in ("P1", "P2", "N1", "N2"))
+    (prompt,) = (m.text for m in render_merge_prompt(inputs) if "Section P1" in m.text)
+    assert 'The Heron carries 40 cars. [E1: "carries 40 cars"]' in prompt.split("Section P1")[0]

@@ -164,7 +164,7 @@ async def test_a_corrected_run_is_replayed() -> None:
     assert [s.text for s in replayed.report.sentences()] == ["The Heron carries 40 cars."]
 
 
-def test_the_short_answer_keeps_its_markers() -> None:
+def test_the_corrected_short_answer_keeps_the_quotes_of_its_correction() -> None:
     draft = a_draft().model_copy(update={"answer": "It carries 55 cars [E1]."})
     revision = DraftRevision(
         sentences=(
@@ -174,8 +174,14 @@ def test_the_short_answer_keeps_its_markers() -> None:
         )
     )
     revised = apply_revision(draft, revision)
-    assert revised.answer == "It carries 40 cars. [E1]"
+    assert (revised.answer, [c.quote for c in revised.answer_citations]) == ("It carries 40 cars.", [FACT])
     assert [s.text for s in revised.sections[0].sentences] == ["The Heron carries 55 cars."]
+
+
+def test_a_corrected_short_answer_that_only_names_its_passage_keeps_the_id() -> None:
+    draft = a_draft().model_copy(update={"answer": "It carries 55 cars [E1]."})
+    named = RevisedSentence(id="s1", text="It carries 40 cars.", citations=(DraftCitation(evidence="E1"),))
+    assert apply_revision(draft, DraftRevision(sentences=(named,))).answer == "It carries 40 cars. [E1]"
 
 
 def test_corrected_sentences_are_read_from_text() -> None:

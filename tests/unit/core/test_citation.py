@@ -129,6 +129,25 @@ def test_markers_in_a_text_are_citations_and_do_not_stay_in_it() -> None:
     assert [by_number[n] for n in report.answer.passages] == ["Five six."], "no sentence quotes E2"
 
 
+LIGHTS = "The lens has rings of glass that gather the light. The tower was opened in 1759 by the harbor board."
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_carried"),
+    [
+        ("The tower was opened by the board of the harbor [E1].", True),
+        ("The lens has rings of glass that bend the light [E1].", False),
+        ("Die Linse hat Ringe aus Glas, die das Licht sammeln [E1].", True),
+    ],
+)
+def test_a_marker_takes_no_quote_that_speaks_of_something_else(answer: str, is_carried: bool) -> None:
+    opened = "The tower was opened in 1759 by the harbor board."
+    report = checked(sentence("It opened in 1759.", ("E1", opened)), known=(evidence(LIGHTS),), answer=answer)
+    assert report.answer is not None
+    assert bool(report.answer.citations) == report.answer.is_supported == is_carried
+    assert bool(report.answer.passages) != is_carried
+
+
 def test_partial_unless_answered() -> None:
     draft = ReportDraft(title="T", sections=())
     for reason in StopReason:

@@ -8,7 +8,7 @@ import pytest
 from offing.core.citation import ClaimContext, verify_citations
 from offing.core.claim_check import OTHER_PASSAGES, DraftClaimCheck, DraftConflict, DraftJudgment, apply_claim_check
 from offing.core.claim_passages import MAX_PASSAGE_CHARS, SURROUNDING_CHARS, ClaimPassage, list_claims, merge_passages
-from offing.core.claim_table import describe_conflict_search, describe_judges, list_conflicts
+from offing.core.claim_table import analyze_claims, list_conflicts
 from offing.core.report import (
     ClaimCheck,
     ClaimVerdict,
@@ -120,7 +120,7 @@ def test_a_contradiction_without_words_of_the_passage_counts_as_partly(quote: st
     assert report.sentences()[0].verdict is ClaimVerdict.PARTLY
     assert report.check is not None
     assert report.check.unverified == 1
-    assert "in words that no passage contains: 1." in describe_judges(report)
+    assert "in words that no passage contains: 1." in analyze_claims(report).judged_by
 
 
 def test_a_judgment_of_a_passage_that_the_sentence_does_not_cite_is_not_used() -> None:
@@ -158,10 +158,10 @@ def test_a_conflict_in_invented_words_or_within_one_source_is_not_listed() -> No
 def test_a_failed_checker_leaves_the_verdicts_of_the_rules_and_says_so() -> None:
     report = checked(BUILT, LANTERN, failure="The provider does not answer")
     assert [s.verdict for s in report.sentences()] == [ClaimVerdict.SUPPORTED] * 2
-    assert describe_judges(report) == (
+    assert analyze_claims(report).judged_by == (
         "The verdicts are given by rules alone. The checker judged no sentence: The provider does not answer."
     )
-    assert "only by rules" in describe_conflict_search(report)
+    assert "only by rules" in analyze_claims(report).conflict_search
     assert "## Claims" not in render_markdown(report)
 
 
@@ -177,8 +177,8 @@ def test_the_exports_say_who_judged_what() -> None:
 
 def test_a_report_without_a_checker_says_that_rules_judged_it() -> None:
     report = verify_citations(a_draft(BUILT), PASSAGES, read_text, StopReason.ANSWERED)
-    assert describe_judges(report).startswith("The verdicts are given by rules")
-    assert "fewer than two sources" in describe_conflict_search(report)
+    assert analyze_claims(report).judged_by.startswith("The verdicts are given by rules")
+    assert "fewer than two sources" in analyze_claims(report).conflict_search
     assert not {"check", "conflicts"} & report_to_stored(report).keys()
 
 
@@ -237,7 +237,7 @@ def test_conflicts_that_rules_find_are_listed_after_those_of_the_checker() -> No
     )
     assert list_conflicts(report) == (Conflict("", (1, 2)),)
     assert list_conflicts(replace(report, conflicts=(Conflict("candles", (1, 2)),))) == (Conflict("candles", (1, 2)),)
-    assert "None was found" not in describe_conflict_search(report)
+    assert "None was found" not in analyze_claims(report).conflict_search
     assert "(found by rules)" in render_markdown(report)
 
 

@@ -225,7 +225,7 @@ def test_the_claim_table_has_a_verdict_for_each_sentence_that_cites() -> None:
         ("s2", "partly", (1,)),
         ("s3", "not_found", ()),
     ]
-    assert count_verdicts(report) == dict.fromkeys(
+    assert count_verdicts(build_claim_table(report)) == dict.fromkeys(
         (ClaimVerdict.SUPPORTED, ClaimVerdict.PARTLY, ClaimVerdict.NOT_FOUND), 1
     )
     assert [claim["reasons"] for claim in report_to_json(report)["claims"]][1] == ["not in the quotes: 42"]

@@ -15,11 +15,11 @@ from offing.core.report import (
     Conflict,
     Evidence,
     Layout,
-    PersonEdit,
     Report,
     ReportStatus,
     Section,
     Sentence,
+    VersionOrigin,
 )
 from offing.core.report_edit import (
     CHANGED_TEXT,
@@ -37,7 +37,7 @@ from offing.core.tool import SourceSpan
 
 TEXT = "The Severn carries 300 tonnes of salt. Lakes lose water. The Wye carries 90 tonnes of salt."
 TEXT_ID, SOURCE = UUID(int=7), UUID(int=8)
-PERSON = PersonEdit("Ann", 1, "Clearer")
+PERSON = VersionOrigin("Ann", 1, "Clearer")
 
 
 def span_of(words: str) -> SourceSpan:

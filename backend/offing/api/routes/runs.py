@@ -264,7 +264,10 @@ async def resume_run(caller: CurrentCaller, deps: Deps, run_id: UUID) -> RunOut:
 
 @router.post("/{run_id}/messages", status_code=201, responses=RUN_NOT_FOUND | RUN_STATE_CONFLICT | BODY_TOO_LARGE)
 async def send_user_message(caller: CurrentCaller, deps: Deps, run_id: UUID, message: UserMessageIn) -> StepOut:
-    """Send a user message to a running run. Its planner reads the message in the next turn."""
+    """Send a user message to a running run. Its planner reads the message when the next turn begins.
+
+    The graphs of Offing then record a step with the label `message read`, whose payload has the steps of the messages.
+    """
     return serializers.serialize_step(
         run_id, await runs.send_user_message(deps.database, deps.notifier, caller.tenant_id, run_id, message.text)
     )

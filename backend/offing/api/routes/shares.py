@@ -24,7 +24,7 @@ from offing.api.schemas.shares import (
 )
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import NotFound
-from offing.services import report_shares
+from offing.services import report_shares, reports
 
 router = APIRouter(tags=["share links"], route_class=StrictRoute)
 
@@ -83,7 +83,8 @@ async def get_shared_report(request: Request, deps: Deps, token: Token) -> Share
     """Read a shared report. This needs no key."""
     with deps.public_limits.admit(_find_address(request)), _explain_ended_link():
         shared = await report_shares.open_shared_report(deps.database, token, is_opening=True)
-    return serialize_shared_report(shared)
+    analyzed = await reports.analyze_report(shared.read)
+    return serialize_shared_report(shared, analyzed.analysis)
 
 
 @shared_router.get(

@@ -458,13 +458,14 @@ class CitedSourceOut(ApiModel):
     citations: list[int] = Field(description="Numbers of its citations.")
 
 
-Verdict = Literal["supported", "partly", "contradicted", "not_found"]
+JudgedVerdict = Literal["supported", "partly", "contradicted", "not_found"]
+Verdict = Literal[JudgedVerdict, "conclusion"]
 
 
 class JudgmentOut(ApiModel):
     """What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage."""
 
-    verdict: Verdict
+    verdict: JudgedVerdict
     reason: str
     passage: int | None = Field(description="Number of the citation whose passage was judged.")
     contradiction: int | None = Field(description="Number of the citation with the words that contradict.")
@@ -484,11 +485,19 @@ class SentenceOut(ApiModel):
     )
     verdict: Verdict | None = Field(
         description="Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. "
-        "Null: it cites nothing."
+        "`conclusion`: it cites nothing, says that it is a conclusion, and follows from supported sentences. "
+        "Null: it cites nothing and is no conclusion."
     )
-    rule_verdict: Verdict | None = Field(description="The verdict of the rules. Null: the sentence cites nothing.")
+    rule_verdict: Verdict | None = Field(
+        description="The verdict of the rules. Null: the sentence cites nothing and is no conclusion."
+    )
     judgment: JudgmentOut | None = Field(description="The verdict of the checker. Null: it judged none.")
-    reasons: list[str] = Field(description="Why the sentence is marked, in words. Empty: it is supported.")
+    follows_from: list[str] = Field(
+        description="Ids of the supported sentences that a conclusion follows from. Empty: it is no conclusion."
+    )
+    reasons: list[str] = Field(
+        description="Why the sentence is marked, or what a conclusion follows from, in words. Empty: it is supported."
+    )
     edited: bool = Field(description="Whether a person wrote the sentence, or changed its text or citations.")
     layout: Literal["statement", "paragraph", "continued", "item", "header", "row"] = Field(
         description="Place in the section: alone, in a paragraph, a list or a table. A row has its cells between |.",
@@ -541,6 +550,14 @@ class FollowUpOutcomeOut(ApiModel):
     )
 
 
+class VersionOfOut(ApiModel):
+    """The version of an earlier report that a follow-up made."""
+
+    run_id: UUID = Field(description="The run of the earlier report.")
+    version: int
+    latest_version: int = Field(description="The newest version of that report.")
+
+
 class ClaimCheckOut(ApiModel):
     """How the checker judged the sentences that cite something."""
 
@@ -589,10 +606,17 @@ class ReportOut(ApiModel):
     conflict_search: str = Field(
         description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
-    edited_by: str | None = Field(description="The person who saved this version. null: the run wrote it.")
-    note: str = Field(description="What the person noted about it. Empty: nothing.")
+    edited_by: str | None = Field(
+        description="The person who saved this version, or engine and model of the follow-up that made it. "
+        "null: the run wrote it."
+    )
+    follow_up_run_id: UUID | None = Field(description="The follow-up that made this version. null: none did.")
+    note: str = Field(description="What the person noted, or the text of the follow-up. Empty: nothing.")
     base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
     latest_version: int = Field(description="The newest version of the report.")
+    version_of: VersionOfOut | None = Field(
+        description="The version of an earlier report that this follow-up made with its edit. null: it made none."
+    )
     created_at: datetime
 
 
@@ -686,6 +710,7 @@ class PassageOut(ApiModel):
     text: str
     after: str
     snapshot: str
+    char_count: int = Field(description="Code points of the whole text.")
 
 
 class ErasureOut(ApiModel):

@@ -52,6 +52,12 @@ class QuestionSettings(ApiModel):
     scope: ScopeIn = ScopeIn()
     report_style: ReportStyle | None = None
     interactions: list[Interaction] = Field(default=[], max_length=len(Interaction))
+    tool_policy: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. "
+        "null: the preset says nothing about it.",
+    )
 
 
 class QuestionPresetIn(ApiModel):

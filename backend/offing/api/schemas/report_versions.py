@@ -98,8 +98,12 @@ class ReportVersionOut(ApiModel):
     created_at: datetime
     title: str
     author: str = Field(description="Engine and model of the run's writer. Empty: unknown.")
-    edited_by: str | None = Field(description="The person who saved the version. null: the run wrote it.")
-    note: str
+    edited_by: str | None = Field(
+        description="The person who saved the version, or engine and model of the follow-up that made it. "
+        "null: the run wrote it."
+    )
+    follow_up_run_id: UUID | None = Field(description="The follow-up that made the version. null: none did.")
+    note: str = Field(description="What the person noted, or the text of the follow-up. Empty: nothing.")
     base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
 
 
@@ -154,6 +158,7 @@ def serialize_version(row: ReportVersionRow) -> ReportVersionOut:
         title=row.title,
         author=row.written_by,
         edited_by=row.edited_by,
+        follow_up_run_id=row.edited_in,
         note=row.note,
         base_version=row.base_version,
     )

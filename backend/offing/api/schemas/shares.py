@@ -16,9 +16,11 @@ from offing.api.schemas import (
 )
 from offing.api.serializers import serialize_report
 from offing.core.bibliography import find_web_address
+from offing.core.claim_table import ClaimAnalysis
 from offing.core.report_sources import list_report_sources
 from offing.core.run import StopReason
 from offing.services.report_shares import DEFAULT_DAYS, MAX_DAYS, CreatedShare, SharedReport, ShareRequest
+from offing.services.reports import AnalyzedReport
 from offing.storage.report_shares import ShareRow
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200)]
@@ -150,8 +152,8 @@ def serialize_created_share(created: CreatedShare) -> CreatedShareOut:
     return CreatedShareOut(share=serialize_share(created.row), token=created.token, path=created.path)
 
 
-def serialize_shared_report(shared: SharedReport) -> SharedReportOut:
-    report = serialize_report(UUID(int=0), shared.read)
+def serialize_shared_report(shared: SharedReport, analysis: ClaimAnalysis) -> SharedReportOut:
+    report = serialize_report(UUID(int=0), AnalyzedReport(shared.read, analysis))
     erased = shared.read.erased_citations
     urls = {source.id: find_web_address(source.details) for source in list_report_sources(shared.read.report)}
     return SharedReportOut(

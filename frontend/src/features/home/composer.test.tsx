@@ -392,7 +392,7 @@ test("several questions have the same tool policy, and none is sent without it",
   expect(bodies.map(({ tool_policy }) => tool_policy)).toEqual([SEARCHING.policy, SEARCHING.policy]);
 });
 
-test("a saved way to ask keeps no tool policy, and applying one keeps the selected", async () => {
+test("a saved way to ask keeps the name of its tool policy; one without a name keeps the selected", async () => {
   storeToolPolicies();
   const saved: Body[] = [];
   const settings = { graph: "agentflow", budget: { depth: "deep", max_turns: 40 }, scope: { web: true }, engines: {} };
@@ -412,7 +412,22 @@ test("a saved way to ask keeps no tool policy, and applying one keeps the select
   expect(select).toHaveDisplayValue("searching");
   await user.click(screen.getByRole("button", { name: "Update" }));
   await waitFor(() => expect(saved).toHaveLength(1));
-  expect(saved[0]).not.toHaveProperty("settings.tool_policy");
+  expect(saved[0]).toHaveProperty("settings.tool_policy", "searching");
+});
+
+test.each([
+  ["searching", "searching"],
+  ["", "The default"],
+])("applying a way to ask with the tool policy “%s” selects %s", async (policy, shown) => {
+  storeToolPolicies();
+  const settings = { graph: "agentflow", budget: { max_turns: 40 }, scope: {}, engines: {}, tool_policy: policy };
+  const preset = { id: RUN_ID, name: "News", settings, created_at: "", updated_at: "" };
+  server.use(http.get(at("/question-presets"), () => HttpResponse.json({ items: [preset] })));
+  const { user } = await openOptions();
+  const select = await screen.findByRole("combobox", { name: "Tool policy" });
+  await user.selectOptions(select, policy ? "The default" : "searching");
+  await user.selectOptions(screen.getByRole("combobox", { name: "Saved ways to ask" }), "News");
+  await waitFor(() => expect(select).toHaveDisplayValue(shown));
 });
 
 test("the options of an earlier version of the page are completed", async () => {

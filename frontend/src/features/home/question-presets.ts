@@ -6,16 +6,17 @@ import { buildSettings } from "./request";
 import { DEFAULT_SETTINGS, type Settings } from "./settings";
 
 /**
- * Return the settings to save. Documents that are attached to a question are not part of them, and neither is its tool
- * policy: the server keeps no name of one in a question preset, and a copy of its rules would not follow its changes.
+ * Return the settings to save. Documents that are attached to a question are not part of them. The tool policy is saved
+ * by its name, so that a question has the rules that it has when it is asked.
  */
 export function toPreset(settings: Settings, graphs: readonly Graph[]): QuestionSettings {
-  return buildSettings({ ...settings, sources: [], attachedTo: [], singles: [] }, graphs) as QuestionSettings;
+  const saved = buildSettings({ ...settings, sources: [], attachedTo: [], singles: [] }, graphs);
+  return { ...saved, tool_policy: settings.toolPolicy } as QuestionSettings;
 }
 
 /**
- * Return the settings of the form that a preset stands for. A preset says nothing about the tool policy, so the selected
- * one stays.
+ * Return the settings of the form that a preset stands for. `toolPolicy` is the selected one, which stays if the preset
+ * says nothing about it.
  */
 export function fromPreset(
   saved: QuestionPreset["settings"],
@@ -39,7 +40,7 @@ export function fromPreset(
     offline: scope.offline ?? false,
     mcp: scope.mcp ?? [],
     code: scope.code ?? false,
-    toolPolicy,
+    toolPolicy: saved.tool_policy ?? toolPolicy,
     length: style?.length ?? "",
     language: style?.language ?? "",
     template: style?.template ?? "",

@@ -4,6 +4,7 @@ import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import { collectionLabel, type Source, sourceName } from "@/shared/api/library";
+import { OpenDocument } from "@/shared/document/open-document";
 import { formatBytes, shortHash } from "@/shared/format/numbers";
 import styles from "./collections.module.css";
 
@@ -40,7 +41,9 @@ export function SourceRow({ source, highlighted, isSelected, onSelect, onErase }
         <input type="checkbox" checked={isSelected} aria-label={t`Select “${name}”`} onChange={onSelect} />
       </label>
       <span dir="auto" className="source-title">
-        {name}
+        <OpenDocument className="source-open" title={name} textId={source.text_id}>
+          {name}
+        </OpenDocument>
         {source.title && source.title !== source.name && <span className="source-name">{source.name}</span>}
       </span>
       <span className="source-facts num">

@@ -9,7 +9,7 @@ import { Table } from "@/shared/ui/table";
 import { CitationMarker } from "./citation-marker";
 import styles from "./claim-table.module.css";
 import { splitCells } from "./report-blocks";
-import { listClaims, VERDICT_LABELS, VERDICTS } from "./sentence-marks";
+import { listClaims, listPremises, VERDICT_LABELS, VERDICTS } from "./sentence-marks";
 
 interface ClaimsProps {
   report: Report;
@@ -19,7 +19,7 @@ interface ClaimsProps {
   onJump(sentenceId: string): void;
 }
 
-/** Each sentence that cites something with its verdict and sources, and where sources disagree. */
+/** Each sentence that cites something and each conclusion with its verdict and sources, and where sources disagree. */
 export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
   const [shown, setShown] = useState<Verdict | null>(null);
   const claims = listClaims(report);
@@ -52,18 +52,21 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
                 {
                   header: t`Sources`,
                   cell: (claim) =>
-                    [...claim.citations, ...claim.passages].map((number) => (
+                    listNumbers(report, claim).map((number) => (
                       <Marker key={number} citation={citations.get(number)} pinned={pinned} onPin={onPin} />
                     )),
                 },
                 { header: t`Judged by`, cell: (claim) => (claim.judgment ? t`rules and checker` : t`rules`) },
                 {
                   header: t`Reason`,
-                  cell: (claim) => (
-                    <span dir="auto" className={styles.reason}>
-                      {claim.reasons.join("; ") || claim.judgment?.reason || ""}
-                    </span>
-                  ),
+                  cell: (claim) =>
+                    claim.verdict === "conclusion" ? (
+                      <Premises report={report} claim={claim} onJump={onJump} />
+                    ) : (
+                      <span dir="auto" className={styles.reason}>
+                        {claim.reasons.join("; ") || claim.judgment?.reason || ""}
+                      </span>
+                    ),
                 },
               ]}
             />
@@ -94,6 +97,26 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
         )}
       </Panel>
     </div>
+  );
+}
+
+/** The citations of a claim, or of the sentences that a conclusion follows from. */
+function listNumbers(report: Report, claim: Sentence): number[] {
+  const premises = claim.verdict === "conclusion" ? listPremises(report, claim) : [];
+  return [...new Set([...claim.citations, ...claim.passages, ...premises.flatMap((one) => one.citations)])];
+}
+
+/** The sentences that a conclusion follows from. */
+function Premises({ report, claim, onJump }: { report: Report; claim: Sentence; onJump(sentenceId: string): void }) {
+  return (
+    <span className={styles.reason}>
+      <Trans>Follows from</Trans>
+      {listPremises(report, claim).map((premise) => (
+        <button key={premise.id} type="button" dir="auto" className={styles.premise} onClick={() => onJump(premise.id)}>
+          “{claimText(premise)}”
+        </button>
+      ))}
+    </span>
   );
 }
 

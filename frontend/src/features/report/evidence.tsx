@@ -36,6 +36,9 @@ export function Evidence({ report, pinned, onPin }: EvidenceProps) {
                 key={citation.number}
                 citation={citation}
                 source={report.sources.find((source) => source.id === citation.source)}
+                siblings={report.citations.filter(
+                  (other) => other.source_id === citation.source_id && other.number !== citation.number,
+                )}
                 onUnpin={() => onPin(citation.number)}
               />
             ))}

@@ -7,7 +7,8 @@ import { describeFollowUp, listChanges } from "./changes";
 /** What a report has to do with the earlier report of its thread, and what changed. */
 export function FollowUpNote({ report }: { report: Report }) {
   const followUp = report.follow_up;
-  if (!followUp) return null;
+  // Where the edit became a version of the earlier report, another note says so and leads there.
+  if (!followUp || (report.version_of && followUp.deleted_sources.length === 0)) return null;
   const deleted = joinParts(followUp.deleted_sources);
   const lines = followUp.changes ? listChanges(followUp.changes) : [];
   return (

@@ -1,10 +1,11 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { passageQuery } from "@/shared/api/library";
 import type { Citation, CitedSource } from "@/shared/api/reports";
+import type { DocumentMark } from "@/shared/document/document-text";
+import { OpenDocument } from "@/shared/document/open-document";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
@@ -18,12 +19,14 @@ interface QuoteCardProps {
   citation: Citation;
   /** Its author, date and origin are shown if it is set. */
   source?: CitedSource;
+  /** Other citations of the same source, which are marked in its document, too. */
+  siblings?: readonly Citation[];
   /** Set if the card is pinned. */
   onUnpin?: () => void;
 }
 
 /** The quote of a citation in its context, and whether it is verified. */
-export function QuoteCard({ citation, source, onUnpin }: QuoteCardProps) {
+export function QuoteCard({ citation, source, siblings, onUnpin }: QuoteCardProps) {
   const [isExpanded, setIsExpanded] = useState(false);
   return (
     <article className="quote-card" data-citation={citation.number} aria-label={t`Citation ${citation.number}`}>
@@ -45,9 +48,15 @@ export function QuoteCard({ citation, source, onUnpin }: QuoteCardProps) {
               </button>
             )}
             {citation.text_id && (
-              <Link to="/library" search={{ source: citation.source_id }} className="btn plain small">
-                <Trans>Source</Trans>
-              </Link>
+              <OpenDocument
+                className="btn plain small"
+                title={citation.title}
+                textId={citation.text_id}
+                marks={listMarks([citation, ...(siblings ?? [])])}
+                marksLabel={t`Cited passages`}
+              >
+                <Trans>Open document</Trans>
+              </OpenDocument>
             )}
             <button
               type="button"
@@ -61,6 +70,12 @@ export function QuoteCard({ citation, source, onUnpin }: QuoteCardProps) {
         )}
       </footer>
     </article>
+  );
+}
+
+function listMarks(citations: readonly Citation[]): DocumentMark[] {
+  return citations.flatMap(({ text_id: textId, start, end, number }) =>
+    textId === null ? [] : [{ text_id: textId, start, end, label: String(number) }],
   );
 }
 

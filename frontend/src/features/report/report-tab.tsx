@@ -1,6 +1,7 @@
 import { msg, t } from "@lingui/core/macro";
-import { Trans } from "@lingui/react/macro";
-import { useQuery } from "@tanstack/react-query";
+import { Plural, Trans } from "@lingui/react/macro";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Report, reportVersionQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, type RunRequest } from "@/shared/api/runs";
@@ -14,7 +15,7 @@ import { AskDialog, type Asked } from "./ask-dialog";
 import { Contents } from "./contents";
 import { draftKey, readEditDraft } from "./edit-draft";
 import { ExportMenu } from "./export-menu";
-import { describePerson } from "./people";
+import { describeAuthor } from "./people";
 import type { ReportPart } from "./report-parts";
 import styles from "./report-tab.module.css";
 import { type AskAbout, ReportView } from "./report-view";
@@ -126,7 +127,7 @@ function ShownReport(props: ReportTabProps & { report: Report }) {
           onSelect={(key) => onShow({ part: key === "text" ? undefined : key })}
           end={
             <>
-              {ended && report.version === report.latest_version && (
+              {ended && report.version === report.latest_version && report.version_of === null && (
                 <Button small onClick={() => onShow({ part: "edit" })}>
                   <Trans>Edit</Trans>
                 </Button>
@@ -139,6 +140,8 @@ function ShownReport(props: ReportTabProps & { report: Report }) {
       <div {...tabPanelProps("report-", shown)}>
         <DraftNote runId={run.id} onContinue={() => onShow({ part: "edit", version: undefined })} />
         <VersionNote report={report} onShow={onShow} />
+        <VersionOfNote report={report} />
+        <FollowUpVersionNote report={report} onShow={onShow} />
         {shown === "claims" && (
           <ClaimsView
             report={report}
@@ -198,12 +201,79 @@ function VersionNote({ report, onShow }: { report: Report; onShow: ReportTabProp
         </Trans>
       </b>
       <p>
-        {report.edited_by === null ? t`Written by the run` : t`Edited ${describePerson(report.edited_by)}`}, {at}
+        {describeAuthor(report)}, {at}
       </p>
       <p className="notice-acts">
         <Button small onClick={() => onShow({ version: undefined })}>
           <Trans>Show the latest version</Trans>
         </Button>
+      </p>
+    </div>
+  );
+}
+
+/** Leads to the report of which this one is a version, if the run has edited an earlier report. */
+function VersionOfNote({ report }: { report: Report }) {
+  const client = useQueryClient();
+  const made = report.version_of;
+  // The earlier report may have been read before it got this version.
+  useEffect(() => {
+    if (made) client.invalidateQueries({ queryKey: ["report", made.run_id] });
+  }, [client, made]);
+  if (!made) return null;
+  const version = made.version === made.latest_version ? undefined : made.version;
+  const params = { runId: made.run_id };
+  return (
+    <div className={`notice ${styles.note}`}>
+      <b>
+        <Trans>This edit is version {made.version} of the report that it edited.</Trans>
+      </b>
+      <p>
+        <Trans>There it can be read, edited and compared with the versions before it.</Trans>
+      </p>
+      <p className="notice-acts">
+        <Link to="/runs/$runId" params={params} search={{ tab: "report", version }} className="btn small primary">
+          <Trans>Read version {made.version}</Trans>
+        </Link>
+        <Link to="/runs/$runId" params={params} search={{ tab: "report", part: "versions" }} className="btn small">
+          <Trans>Compare the versions</Trans>
+        </Link>
+      </p>
+    </div>
+  );
+}
+
+/** Says which follow-up made the version that is shown, and leads back to the version before it. */
+function FollowUpVersionNote({ report, onShow }: { report: Report; onShow: ReportTabProps["onShow"] }) {
+  const { follow_up_run_id: runId, base_version: base } = report;
+  if (runId === null || base === null) return null;
+  const skipped = report.version - base - 1;
+  return (
+    <div className={`notice ${styles.note}`}>
+      <p dir="auto">
+        <Trans>
+          A follow-up made version {report.version} from version {base}: “{report.note}”
+        </Trans>
+      </p>
+      {skipped > 0 && (
+        <p>
+          <Plural
+            value={skipped}
+            one="# version was saved in between, and is not part of it."
+            other="# versions were saved in between, and are not part of it."
+          />
+        </p>
+      )}
+      <p className="notice-acts">
+        <Button small onClick={() => onShow({ part: "versions" })}>
+          <Trans>What changed</Trans>
+        </Button>
+        <Button small onClick={() => onShow({ version: base })}>
+          <Trans>Back to version {base}</Trans>
+        </Button>
+        <Link to="/runs/$runId" params={{ runId }} className="btn small">
+          <Trans>Open the follow-up</Trans>
+        </Link>
       </p>
     </div>
   );

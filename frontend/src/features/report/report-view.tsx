@@ -7,7 +7,7 @@ import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
 import { Loaded } from "@/shared/ui/loaded";
 import { FollowUpNote } from "./follow-up-note";
-import { describePerson } from "./people";
+import { describeAuthor } from "./people";
 import { latestRatings, ReportRating } from "./ratings";
 import { ReportText } from "./report-text";
 import { RunImages } from "./run-images";
@@ -72,7 +72,7 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false, onA
         <p className="quiet">
           <Trans>Version {report.version}</Trans>
           {report.author && t`, written by ${report.author}`}
-          {report.edited_by !== null && t`, edited ${describePerson(report.edited_by)}`}
+          {report.edited_by !== null && `, ${describeAuthor(report)}`}
           {report.revision && `, ${describeRevision(report.revision)}`}, {formatDateTime(report.created_at, "short")}
         </p>
         <Loaded query={ratingsResult} label={t`your ratings`}>

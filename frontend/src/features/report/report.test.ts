@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { aReport, aSentence } from "@/testing/builders";
 import { positionCard } from "./card-position";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
-import { hasSupport, listSentences, listUnsupported, sentenceMark } from "./sentence-marks";
+import { hasSupport, listClaims, listPremises, listSentences, listUnsupported, sentenceMark } from "./sentence-marks";
 
 test("context is truncated at word boundaries", () => {
   expect(truncateStart("one two three", 8)).toBe("… three");
@@ -53,9 +53,27 @@ test("a mark has the reasons of the server, and a long one is cut in the text", 
   expect(sentenceMark(aSentence({ supported: false, reasons }))).toEqual({
     label: "no source",
     reason: "no source; E9 was not retrieved.",
+    isConclusion: false,
   });
   const long = `checker: contradicted by [2]: ${"another year ".repeat(9)}`;
   const mark = sentenceMark(aSentence({ supported: false, reasons: [long] }));
   expect(mark?.label).toHaveLength(61);
   expect(mark?.reason).toBe(long);
+});
+
+test("a conclusion is no unsupported sentence, and leads to the sentences that it follows from", () => {
+  const premise = aSentence({ id: "s1", text: "The Heron carries 40 cars.", citations: [1] });
+  const conclusion = aSentence({
+    id: "s2",
+    text: "Therefore the Heron is larger.",
+    supported: false,
+    verdict: "conclusion",
+    follows_from: ["s1"],
+    reasons: ["conclusion from [1]"],
+  });
+  const report = aReport({ answer: null, sections: [{ heading: "", sentences: [premise, conclusion] }] });
+  expect(listUnsupported(report)).toEqual([]);
+  expect(listClaims(report)).toEqual([premise, conclusion]);
+  expect(listPremises(report, conclusion)).toEqual([premise]);
+  expect(sentenceMark(conclusion)).toMatchObject({ label: "conclusion", isConclusion: true });
 });

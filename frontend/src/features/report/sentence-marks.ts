@@ -1,17 +1,18 @@
 /** What the server says of the sentences of a report: verdicts, and the reasons why a sentence is marked. Pure. */
 
 import type { MessageDescriptor } from "@lingui/core";
-import { msg } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import type { Report, Sentence, Verdict } from "@/shared/api/reports";
 import type { Tone } from "@/shared/ui/badge";
 
-export const VERDICTS: readonly Verdict[] = ["supported", "partly", "not_found", "contradicted"];
+export const VERDICTS: readonly Verdict[] = ["supported", "partly", "not_found", "contradicted", "conclusion"];
 
 export const VERDICT_LABELS: Record<Verdict, { label: MessageDescriptor; tone: Tone }> = {
   supported: { label: msg`Supported`, tone: "moss" },
   partly: { label: msg`Partly supported`, tone: "sun" },
   not_found: { label: msg`Not found`, tone: "sun" },
   contradicted: { label: msg`Contradicted`, tone: "coral" },
+  conclusion: { label: msg`Conclusion`, tone: "neutral" },
 };
 
 export function listSentences(report: Report): Sentence[] {
@@ -19,11 +20,17 @@ export function listSentences(report: Report): Sentence[] {
   return [...head, ...report.sections.flatMap((section) => section.sentences)];
 }
 
+/** Return the sentences that neither a source supports nor follow from sentences that one does. */
 export function listUnsupported(report: Report): Sentence[] {
-  return listSentences(report).filter((sentence) => !sentence.supported);
+  return listSentences(report).filter(({ supported, verdict }) => !supported && verdict !== "conclusion");
 }
 
-/** Return the sentences that cite something. Each has a verdict. */
+/** Return the sentences that a conclusion follows from. */
+export function listPremises(report: Report, { follows_from: ids }: Sentence): Sentence[] {
+  return listSentences(report).filter((sentence) => ids.includes(sentence.id));
+}
+
+/** Return the sentences that cite something, and the conclusions from them. Each has a verdict. */
 export function listClaims(report: Report): Sentence[] {
   return listSentences(report).filter((sentence) => sentence.verdict !== null);
 }
@@ -33,16 +40,22 @@ interface SentenceMark {
   label: string;
   /** Why the sentence is marked. */
   reason: string;
+  /** Whether it is a conclusion, which lacks nothing. */
+  isConclusion: boolean;
 }
 
 const MAX_LABEL_CHARS = 60;
 
 /** Return the mark of a sentence in the words of the server. `null` means that its sources support it. */
-export function sentenceMark({ supported, reasons }: Sentence): SentenceMark | null {
+export function sentenceMark({ supported, verdict, reasons }: Sentence): SentenceMark | null {
   if (supported) return null;
+  if (verdict === "conclusion") {
+    const reason = t`It cites nothing, and follows from sentences that do. Nobody has checked that it follows.`;
+    return { label: t`conclusion`, reason, isConclusion: true };
+  }
   const [first = ""] = reasons;
   const label = first.length > MAX_LABEL_CHARS ? `${first.slice(0, MAX_LABEL_CHARS).trimEnd()}…` : first;
-  return { label, reason: reasons.join("; ") };
+  return { label, reason: reasons.join("; "), isConclusion: false };
 }
 
 /** Return whether a source supports a sentence. The header of a table states nothing. */

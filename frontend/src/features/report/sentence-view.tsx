@@ -24,7 +24,7 @@ export function SentenceView(props: SentenceViewProps) {
   const mark = sentenceMark(sentence);
   return (
     <span className="sentence" id={`sentence-${sentence.id}`} tabIndex={-1}>
-      <span dir="auto" className={mark ? "unsupported" : undefined} title={mark?.reason}>
+      <span dir="auto" className={mark && !mark.isConclusion ? "unsupported" : undefined} title={mark?.reason}>
         {text ?? sentence.text}
       </span>
       {[...sentence.citations, ...sentence.passages].map((number) => {

@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Report, type ReportVersion, restoreReport, versionsQuery } from "@/shared/api/reports";
 import { formatDateTime } from "@/shared/format/numbers";
@@ -10,7 +11,7 @@ import { Loaded, LoadMore } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { useToast } from "@/shared/ui/toast";
-import { describePerson } from "./people";
+import { describeAuthor } from "./people";
 import { VersionChanges } from "./version-changes";
 import styles from "./versions.module.css";
 
@@ -108,7 +109,7 @@ function VersionLine({ version }: { version: ReportVersion }) {
         <Trans>Version {version.version}</Trans>
       </b>{" "}
       <span className="quiet">
-        {version.edited_by === null ? t`written by the run` : t`edited ${describePerson(version.edited_by)}`}
+        {describeAuthor(version)}
         {version.base_version !== null && t`, from version ${version.base_version}`}
         {" · "}
         {at}
@@ -116,6 +117,13 @@ function VersionLine({ version }: { version: ReportVersion }) {
       {version.note && (
         <p dir="auto" className={styles.note}>
           {version.note}
+        </p>
+      )}
+      {version.follow_up_run_id !== null && (
+        <p className={styles.note}>
+          <Link to="/runs/$runId" params={{ runId: version.follow_up_run_id }}>
+            <Trans>Open the follow-up</Trans>
+          </Link>
         </p>
       )}
     </div>

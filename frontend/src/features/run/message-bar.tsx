@@ -60,17 +60,22 @@ function UserMessageForm({ run, log, marks }: MessageBarProps) {
   );
 }
 
-/** The last user message, and the plan step that followed it. */
+/** The last user message, and when the run read it. */
 function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
   const last = findSeqs(marks, ["h"]).findLast((seq) => isMessage(stepAt(log, seq)));
   const step = last === undefined ? undefined : stepAt(log, last);
   if (!step) return null;
-  const plan = findSeqs(marks, ["p"]).find((seq) => seq > step.seq);
+  const read = findSeqs(marks, ["n"]).find((seq) => seq > step.seq && hasRead(stepAt(log, seq), step.seq));
   return (
     <span dir="auto" className="message-bar-last" role="status">
-      “{step.title}” · {plan ? t`read before step ${plan}` : t`read before the next plan`}
+      “{step.title}” · {read ? t`read in step ${read}` : t`is read when the next turn begins`}
     </span>
   );
+}
+
+/** A run records that it read messages, and names their steps. */
+function hasRead(note: Step | undefined, message: number): boolean {
+  return note?.label === "message read" && (note.detail.match(/\d+/g) ?? []).map(Number).includes(message);
 }
 
 /** A change of the plan is a user message, too. The plan says how far it is. */

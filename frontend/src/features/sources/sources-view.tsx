@@ -6,6 +6,8 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Citation, Report } from "@/shared/api/reports";
 import { type RunSource, runSourcesQuery, type SourceState } from "@/shared/api/run-views";
+import type { DocumentMark } from "@/shared/document/document-text";
+import { OpenDocument } from "@/shared/document/open-document";
 import { joinParts } from "@/shared/format/lists";
 import { formatCount } from "@/shared/format/numbers";
 import { findSeqs } from "@/shared/minimap/marks";
@@ -13,7 +15,6 @@ import { Badge, type Tone } from "@/shared/ui/badge";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
 import { groupBySource } from "./cited-sources";
-import { SourceReader } from "./source-reader";
 import "./sources-view.css";
 
 interface SourcesViewProps {
@@ -152,11 +153,13 @@ function SourceItem({
   onPick,
   onPin,
 }: Omit<ListProps, "sources" | "total"> & { source: RunSource }) {
-  const [isReading, setReading] = useState(false);
   const state = STATES.find((one) => one.state === source.state);
   const label = source.source_id ? labelOf(source.source_id) : "";
   const title = source.title || source.name || source.key;
   const [firstSeq] = source.step_seqs;
+  const citations = source.source_id ? citationsOf(source.source_id) : [];
+  const cited = listCitedMarks(citations);
+  const marks = cited.length > 0 ? cited : source.spans.map((span, at) => ({ ...span, label: String(at + 1) }));
   const facts = joinParts([
     plural(source.step_count, { one: "in # step", other: "in # steps" }),
     ...(source.span_count > 0 ? [plural(source.span_count, { one: "# passage", other: "# passages" })] : []),
@@ -166,7 +169,19 @@ function SourceItem({
       <div className="cited-head">
         <span dir="auto" className="cited-title">
           {label && `${label}. `}
-          {title}
+          {marks[0] ? (
+            <OpenDocument
+              className="cited-open"
+              title={title}
+              textId={marks[0].text_id}
+              marks={marks}
+              marksLabel={cited.length > 0 ? t`Cited passages` : t`Passages that the run received`}
+            >
+              {title}
+            </OpenDocument>
+          ) : (
+            title
+          )}
         </span>
         {state && <Badge tone={state.tone}>{i18n._(state.label)}</Badge>}
       </div>
@@ -187,20 +202,21 @@ function SourceItem({
             {t`step ${firstSeq}`}
           </button>
         )}
-        {source.spans.length > 0 && (
-          <button type="button" onClick={() => setReading(true)}>
-            <Trans>Read it</Trans>
-          </button>
-        )}
         {source.source_id && (
           <Link to="/library" search={{ source: source.source_id }}>
             <Trans>in the library</Trans>
           </Link>
         )}
       </p>
-      <Citations citations={source.source_id ? citationsOf(source.source_id) : []} pinned={pinned} onPin={onPin} />
-      {isReading && <SourceReader source={source} title={title} onClose={() => setReading(false)} />}
+      <Citations citations={citations} pinned={pinned} onPin={onPin} />
     </li>
+  );
+}
+
+/** The quotes of citations whose text is stored. */
+function listCitedMarks(citations: readonly Citation[]): DocumentMark[] {
+  return citations.flatMap(({ text_id: textId, start, end, number }) =>
+    textId === null ? [] : [{ text_id: textId, start, end, label: String(number) }],
   );
 }
 

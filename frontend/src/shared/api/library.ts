@@ -93,6 +93,21 @@ export function passageQuery({ text_id: textId, start, end }: SourceSpan, around
   });
 }
 
+/** A stored text in windows of `size` code points, from window `first` in both directions. */
+export function documentTextQuery(textId: string, length: number, first: number, size: number) {
+  return infiniteQueryOptions({
+    queryKey: ["document", textId, first],
+    initialPageParam: first,
+    queryFn: ({ pageParam, signal }) => {
+      const query = { text_id: textId, start: pageParam * size, end: Math.min(length, (pageParam + 1) * size) };
+      return unwrap(api.GET("/api/v1/library/passages", { params: { query: { ...query, context_chars: 0 } }, signal }));
+    },
+    getNextPageParam: (_page, _pages, window) => ((window + 1) * size < length ? window + 1 : null),
+    getPreviousPageParam: (_page, _pages, window) => (window > 0 ? window - 1 : null),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 /** Upload files. Each file has its own outcome. An empty `collection` uploads single files. */
 export function uploadFiles(files: readonly PickedFile[], collection: string, signal?: AbortSignal) {
   return unwrap(

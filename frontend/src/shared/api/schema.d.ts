@@ -1471,7 +1471,9 @@ export interface paths {
         put?: never;
         /**
          * Send User Message
-         * @description Send a user message to a running run. Its planner reads the message in the next turn.
+         * @description Send a user message to a running run. Its planner reads the message when the next turn begins.
+         *
+         *     The graphs of Offing then record a step with the label `message read`, whose payload has the steps of the messages.
          */
         post: operations["send_user_message"];
         delete?: never;
@@ -5038,6 +5040,7 @@ export interface components {
          * @example {
          *       "after": "\n\nRequests are not guaranteed to be dispatched in order.",
          *       "before": "Class: Pool\n\n",
+         *       "char_count": 4188,
          *       "end": 196,
          *       "name": "docs/api/Pool.md",
          *       "snapshot": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
@@ -5053,6 +5056,11 @@ export interface components {
             after: string;
             /** Before */
             before: string;
+            /**
+             * Char Count
+             * @description Code points of the whole text.
+             */
+            char_count: number;
             /** End */
             end: number;
             /** Name */
@@ -5919,7 +5927,8 @@ export interface components {
          *             "contracts"
          *           ],
          *           "offline": true
-         *         }
+         *         },
+         *         "tool_policy": "reading"
          *       }
          *     }
          */
@@ -5960,7 +5969,8 @@ export interface components {
          *                 "contracts"
          *               ],
          *               "offline": true
-         *             }
+         *             },
+         *             "tool_policy": "reading"
          *           },
          *           "updated_at": "2026-11-21T09:00:00Z"
          *         }
@@ -6002,7 +6012,8 @@ export interface components {
          *             "contracts"
          *           ],
          *           "offline": true
-         *         }
+         *         },
+         *         "tool_policy": "reading"
          *       },
          *       "updated_at": "2026-11-21T09:00:00Z"
          *     }
@@ -6076,6 +6087,11 @@ export interface components {
              *     }
              */
             scope: components["schemas"]["ScopeIn"];
+            /**
+             * Tool Policy
+             * @description Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. null: the preset says nothing about it.
+             */
+            tool_policy?: string | null;
         };
         /**
          * QuestionSettings
@@ -6126,6 +6142,11 @@ export interface components {
              *     }
              */
             scope: components["schemas"]["ScopeIn"];
+            /**
+             * Tool Policy
+             * @description Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. null: the preset says nothing about it.
+             */
+            tool_policy?: string | null;
         };
         /**
          * RatingIn
@@ -6299,6 +6320,7 @@ export interface components {
          *           1
          *         ],
          *         "edited": false,
+         *         "follows_from": [],
          *         "id": "s1",
          *         "judgment": {
          *           "contradiction": null,
@@ -6344,6 +6366,7 @@ export interface components {
          *       "conflicts": [],
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "edited_by": null,
+         *       "follow_up_run_id": null,
          *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
          *       "latest_version": 1,
          *       "limitations": "Assembled from quoted sentences without a language model.",
@@ -6360,6 +6383,7 @@ export interface components {
          *                 1
          *               ],
          *               "edited": false,
+         *               "follows_from": [],
          *               "id": "s1",
          *               "judgment": {
          *                 "contradiction": null,
@@ -6398,7 +6422,8 @@ export interface components {
          *       ],
          *       "status": "complete",
          *       "title": "How undici reuses connections",
-         *       "version": 1
+         *       "version": 1,
+         *       "version_of": null
          *     }
          */
         ReportOut: {
@@ -6431,11 +6456,16 @@ export interface components {
             created_at: string;
             /**
              * Edited By
-             * @description The person who saved this version. null: the run wrote it.
+             * @description The person who saved this version, or engine and model of the follow-up that made it. null: the run wrote it.
              */
             edited_by: string | null;
             /** @description The earlier report that this one follows, with the changes. null: it follows none. */
             follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
+            /**
+             * Follow Up Run Id
+             * @description The follow-up that made this version. null: none did.
+             */
+            follow_up_run_id: string | null;
             /**
              * Judged By
              * @description Who gave the verdicts, in words. Empty: no sentence cites anything.
@@ -6450,7 +6480,7 @@ export interface components {
             limitations: string;
             /**
              * Note
-             * @description What the person noted about it. Empty: nothing.
+             * @description What the person noted, or the text of the follow-up. Empty: nothing.
              */
             note: string;
             reason: components["schemas"]["StopReason"];
@@ -6477,6 +6507,8 @@ export interface components {
             title: string;
             /** Version */
             version: number;
+            /** @description The version of an earlier report that this follow-up made with its edit. null: it made none. */
+            version_of: components["schemas"]["VersionOfOut"] | null;
         };
         /**
          * ReportStyle
@@ -6517,10 +6549,18 @@ export interface components {
             created_at: string;
             /**
              * Edited By
-             * @description The person who saved the version. null: the run wrote it.
+             * @description The person who saved the version, or engine and model of the follow-up that made it. null: the run wrote it.
              */
             edited_by: string | null;
-            /** Note */
+            /**
+             * Follow Up Run Id
+             * @description The follow-up that made the version. null: none did.
+             */
+            follow_up_run_id: string | null;
+            /**
+             * Note
+             * @description What the person noted, or the text of the follow-up. Empty: nothing.
+             */
             note: string;
             /** Title */
             title: string;
@@ -6536,6 +6576,7 @@ export interface components {
          *           "base_version": 1,
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "edited_by": "web_ui",
+         *           "follow_up_run_id": null,
          *           "note": "Shorter",
          *           "title": "How undici reuses connections",
          *           "version": 2
@@ -8619,6 +8660,11 @@ export interface components {
              * @description Whether a person wrote the sentence, or changed its text or citations.
              */
             edited: boolean;
+            /**
+             * Follows From
+             * @description Ids of the supported sentences that a conclusion follows from. Empty: it is no conclusion.
+             */
+            follows_from: string[];
             /** Id */
             id: string;
             /** @description The verdict of the checker. Null: it judged none. */
@@ -8636,16 +8682,16 @@ export interface components {
             passages: number[];
             /**
              * Reasons
-             * @description Why the sentence is marked, in words. Empty: it is supported.
+             * @description Why the sentence is marked, or what a conclusion follows from, in words. Empty: it is supported.
              */
             reasons: string[];
             /** Rejected */
             rejected: string[];
             /**
              * Rule Verdict
-             * @description The verdict of the rules. Null: the sentence cites nothing.
+             * @description The verdict of the rules. Null: the sentence cites nothing and is no conclusion.
              */
-            rule_verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
+            rule_verdict: ("supported" | "partly" | "contradicted" | "not_found" | "conclusion") | null;
             /** Supported */
             supported: boolean;
             /** Text */
@@ -8657,9 +8703,9 @@ export interface components {
             unsupported_values: string[];
             /**
              * Verdict
-             * @description Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. Null: it cites nothing.
+             * @description Whether the cited passages support the sentence: the worse of the verdicts of rules and checker. `conclusion`: it cites nothing, says that it is a conclusion, and follows from supported sentences. Null: it cites nothing and is no conclusion.
              */
-            verdict: ("supported" | "partly" | "contradicted" | "not_found") | null;
+            verdict: ("supported" | "partly" | "contradicted" | "not_found" | "conclusion") | null;
         };
         /**
          * SessionOut
@@ -8867,6 +8913,7 @@ export interface components {
          *           1
          *         ],
          *         "edited": false,
+         *         "follows_from": [],
          *         "id": "s1",
          *         "judgment": {
          *           "contradiction": null,
@@ -8921,6 +8968,7 @@ export interface components {
          *                 1
          *               ],
          *               "edited": false,
+         *               "follows_from": [],
          *               "id": "s1",
          *               "judgment": {
          *                 "contradiction": null,
@@ -11224,6 +11272,25 @@ export interface components {
              * @description Number of texts with passages that the model rejects.
              */
             rejected_count: number;
+        };
+        /**
+         * VersionOfOut
+         * @description The version of an earlier report that a follow-up made.
+         */
+        VersionOfOut: {
+            /**
+             * Latest Version
+             * @description The newest version of that report.
+             */
+            latest_version: number;
+            /**
+             * Run Id
+             * Format: uuid
+             * @description The run of the earlier report.
+             */
+            run_id: string;
+            /** Version */
+            version: number;
         };
         /**
          * WebhookAttemptOut

@@ -7,6 +7,8 @@ interface DialogProps {
   onClose(): void;
   title: string;
   sheet?: boolean;
+  /** As wide as a page of text. */
+  wide?: boolean;
   children: ReactNode;
 }
 
@@ -19,7 +21,7 @@ export function isDialogOpen(): boolean {
  * A modal dialog on the browser's own element: focus stays inside, Escape closes it. `sheet` opens it from the bottom
  * edge.
  */
-export function Dialog({ open, onClose, title, sheet = false, children }: DialogProps) {
+export function Dialog({ open, onClose, title, sheet = false, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = element.current;
@@ -35,7 +37,7 @@ export function Dialog({ open, onClose, title, sheet = false, children }: Dialog
     // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the dialog's own
     <dialog
       ref={element}
-      className={classNames(styles.dialog, sheet && styles.sheet)}
+      className={classNames(styles.dialog, sheet && styles.sheet, wide && styles.wide)}
       aria-label={title}
       onClose={onClose}
       onClick={(event) => event.target === element.current && onClose()}

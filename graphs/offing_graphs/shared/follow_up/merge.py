@@ -27,7 +27,7 @@ from offing_graphs.shared.fitted_calls import call_fitted
 from offing_graphs.shared.follow_up.report_roles import ReportInput, build_report_role
 from offing_graphs.shared.memory import MAX_EVIDENCE
 from offing_graphs.shared.prompt_parts import build_prompt, render_task
-from offing_graphs.shared.report_blocks import render_section
+from offing_graphs.shared.report_blocks import render_cited, render_section
 from offing_graphs.shared.schemas import TaskContext
 from offing_graphs.shared.stop_reasons import NO_MODEL_REASONS
 from offing_graphs.shared.text_reports import REPORT_FORMAT_RULE
@@ -36,8 +36,9 @@ SYSTEM_PROMPT = (
     "You bring a research report up to date with the findings of new research. Sections of the earlier report have "
     "numbers such as P1, those of the new findings such as N1. For a section that stays unchanged, write its heading "
     "and below it only: keep P1. For one that no longer holds, write only: drop P2. To change a section, write its "
-    "heading, below it: replaces P3, and then the whole new section. Every statement of fact keeps its citation with "
-    "the id of the passage and its quoted words unchanged. Where the new findings contradict the earlier report, say "
+    "heading, below it: replaces P3, and then the whole new section. Every statement of fact, in the short answer, "
+    "too, keeps its citation with the id of the passage and its quoted words unchanged; a shorter sentence keeps only "
+    "those that still carry it. Where the new findings contradict the earlier report, say "
     "what each source says. Lead with a short answer that covers both."
 )
 FORMAT_RULE = f"""{REPORT_FORMAT_RULE}
@@ -66,22 +67,22 @@ async def merge_findings(
     earlier: EarlierReport,
     draft: ReportDraft,
     reason: StopReason,
-) -> ReportDraft:
-    """Return the earlier report with the findings of a draft merged into it.
+) -> tuple[ReportDraft, bool]:
+    """Return the earlier report with the findings of a draft merged into it, and whether a model merged them.
 
-    A model merges them if one answers the writer's role, unless the run ended for a `reason` that forbids it.
+    A model does if one answers the writer's role, unless the run ended for a `reason` that forbids it.
     """
     if not _has_findings(draft):
         limits = _join_limits(earlier.draft.limits, NOTHING_NEW.format(question=shorten_line(task.question, 120)))
-        return earlier.draft.model_copy(update={"limits": limits})
+        return earlier.draft.model_copy(update={"limits": limits}), False
     if not ctx.can_revise(writer) or reason in NO_MODEL_REASONS:
-        return merge_by_rules(earlier.draft, draft, task.question)
+        return merge_by_rules(earlier.draft, draft, task.question), False
     evidence = passages_from_evidence(await ctx.get_evidence(MAX_EVIDENCE))
     inputs = MergeInput(**dict(task), report=earlier.draft, evidence=evidence, findings=draft)
     reply = await call_fitted(ctx, build_merge_role(writer), inputs)
     if isinstance(reply, EngineFailure):
-        return merge_by_rules(earlier.draft, draft, task.question)
-    return apply_merge(reply.output, earlier.draft, draft)
+        return merge_by_rules(earlier.draft, draft, task.question), False
+    return apply_merge(reply.output, earlier.draft, draft), True
 
 
 def build_merge_role(writer: Role[Any, Any]) -> Role[MergeInput, ReportDraft]:
@@ -166,7 +167,7 @@ def _join_limits(earlier: str, new: str) -> str:
 
 
 def _render_numbered(draft: ReportDraft, letter: str) -> str:
-    lines = [f"# {draft.title}", draft.answer]
+    lines = [f"# {draft.title}", render_cited(draft.answer, draft.answer_citations)]
     for number, section in enumerate(draft.sections, 1):
         lines += [f"Section {letter}{number}:", *render_section(section)]
     return "\n".join([*lines, f"Limits: {draft.limits}"] if draft.limits else lines)

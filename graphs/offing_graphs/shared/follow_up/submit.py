@@ -20,15 +20,16 @@ async def submit_findings(
     """Submit a report on what a run has found. In a follow-up, it is merged into the earlier report first.
 
     With `is_checked`, a draft with problems goes back to its writer once. Without it, the draft consists of quotes. A
-    checker reads every report that has sentences of a model, those of the earlier report included.
+    report that a model merged is always checked: the model may have shortened sentences. A checker reads every report
+    that has sentences of a model, those of the earlier report included.
     """
     earlier = await ctx.load_earlier_report(with_evidence=False) if ctx.run.follow_up else None
     if earlier is None:
         await _submit(ctx, writer, draft, reason, None, is_checked=is_checked)
         return
-    merged = await merge_findings(ctx, writer, task_from_run(ctx.run), earlier, draft, reason)
+    merged, is_merged_by_model = await merge_findings(ctx, writer, task_from_run(ctx.run), earlier, draft, reason)
     result = FollowUpResult(FollowUpKind.RESEARCH, await _find_chooser(ctx), earlier)
-    await _submit(ctx, writer, merged, reason, result, is_checked=is_checked)
+    await _submit(ctx, writer, merged, reason, result, is_checked=is_checked or is_merged_by_model)
 
 
 async def _submit(
