@@ -16,7 +16,7 @@ from offing.core.report import (
     Section,
     Sentence,
 )
-from offing.core.run import StopReason
+from offing.core.run import FencingToken, StopReason
 from offing.core.step import StepDraft, StepKind
 from offing.core.tool import SourceSpan
 from offing.core.usage import UsageDelta
@@ -56,8 +56,9 @@ def build_hostile_report(texts: Sequence[str]) -> Report:
     )  # fmt: skip
 
 
-async def write_report(api: Api, run_id: UUID, report: Report) -> None:
-    fence = await api.hands.claim(run_id)
+async def write_report(api: Api, run_id: UUID, report: Report, fence: FencingToken | None = None) -> None:
+    """Store a report of a run, which is claimed first if `fence` is `None`."""
+    fence = fence or await api.hands.claim(run_id)
     async with api.database.transaction(api.tenant) as connection:
         draft = StepDraft(StepKind.REPORT, "Report", {})
         (step,) = await steps.append_steps(connection, fence, 30.0, [draft], UsageDelta())

@@ -13,7 +13,7 @@ export function ToolList({ tools }: { tools: readonly McpTool[] }) {
         <li key={tool.name} className={styles.row}>
           <div className={styles.head}>
             <span className={styles.code} dir="auto">
-              {tool.name}({tool.arguments.join(", ")})
+              <bdi>{tool.name}</bdi>(<bdi>{tool.arguments.join(", ")}</bdi>)
             </span>
             <Badge tone={tool.is_allowed && !tool.problem ? "moss" : "neutral"}>
               {tool.is_allowed ? t`allowed` : t`not allowed`}
