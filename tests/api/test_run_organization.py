@@ -322,6 +322,53 @@ async def test_the_views_of_the_list_are_counted_for_their_tenant_only(api: Api)
     assert set((await api.other.get("/api/v1/runs/counts")).json().values()) == {0}
 
 
+async def test_several_runs_are_changed_by_one_request_which_says_for_each_what_became_of_it(api: Api) -> None:
+    first, second = await ended(api, "Why is the sea salt?"), await ended(api, "Why is the sky blue?")
+    unknown = uuid4()
+    body = {
+        "changes": [
+            {"run_id": str(first), "tags": ["sea"], "archived": True},
+            {"run_id": str(unknown), "archived": True},
+            {"run_id": str(second), "pinned": True, "tags": [""], "title": "Sky"},
+        ]
+    }
+    items = (await api.http.patch("/api/v1/runs", json=body)).json()["items"]
+    assert [item["run_id"] for item in items] == [str(first), str(unknown), str(second)]
+    assert (items[0]["run"]["tags"], items[0]["problem"]) == (["sea"], None)
+    assert [item["problem"] and (item["problem"]["status"], item["problem"]["field"]) for item in items[1:]] == [
+        (404, None),
+        (422, "tags"),
+    ]
+    after = (await api.http.get(f"/api/v1/runs/{second}")).json()
+    assert (after["given_title"], after["pinned_at"]) == ("", None)
+    rejected = await api.http.patch("/api/v1/runs", json={"changes": [{"run_id": str(first)}] * 201})
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "changes")
+
+
+async def test_several_runs_are_deleted_by_one_request_the_later_ones_of_a_thread_first(api: Api) -> None:
+    first = await ended(api, "Why is the sea salt?")
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    later = await ended(api, "And the lakes?", thread_id=thread)
+    active, alone = await api.submit("Why is the sky blue?"), await ended(api, "Why is the sun hot?")
+    body = {"run_ids": [str(run) for run in (first, later, active, alone)]}
+    items = (await api.http.post("/api/v1/runs/deletions", json=body)).json()["items"]
+    assert [item["deletion"] is not None for item in items] == [True, True, False, True]
+    assert "has not ended" in items[2]["problem"]["detail"]
+    assert await listed(api) == ["Why is the sky blue?"]
+
+
+async def test_an_earlier_run_takes_the_later_ones_of_its_thread_with_it_if_that_is_asked_for(api: Api) -> None:
+    first = await ended(api, "Why is the sea salt?")
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    later = await ended(api, "And the lakes?", thread_id=thread)
+    kept = (await api.http.post("/api/v1/runs/deletions", json={"run_ids": [str(first)]})).json()["items"]
+    assert kept[0]["problem"]["status"] == 409
+    body = {"run_ids": [str(first)], "later_runs": True}
+    (item,) = (await api.http.post("/api/v1/runs/deletions", json=body)).json()["items"]
+    assert item["deletion"]["run_ids"] == [str(first), str(later)]
+    assert await listed(api) == []
+
+
 async def test_a_page_that_follows_a_run_learns_of_its_new_title_and_tags(api: Api) -> None:
     run = await api.submit()
     async with following(api.http, f"/api/v1/runs/{run}/events") as stream:

@@ -2,7 +2,7 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import type { Run, RunListFilter } from "@/shared/api/runs";
+import { hasThreads, type Run, type RunListFilter } from "@/shared/api/runs";
 import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { TagsDialog } from "@/shared/runs/tags-dialog";
 import { useOrganize } from "@/shared/runs/use-organize";
@@ -10,6 +10,7 @@ import { Button } from "@/shared/ui/button";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { Failure, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { useListPosition } from "./list-position";
 import { PassageMatches } from "./passage-matches";
 import { RunList } from "./run-list";
 import styles from "./runs.module.css";
@@ -27,19 +28,22 @@ export interface RunsViewProps {
   onShowAll(): void;
   onTag(tag: string): void;
   onClear(): void;
+  onAllPinned(): void;
   /** Content if there is no run at all. */
   gettingStarted: ReactNode;
 }
 
 /** The runs that pass a filter. A search without other filters also finds passages of documents. */
-export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingStarted }: RunsViewProps) {
-  const { pages, latest, runs, unindexed } = useRunList(filter);
+export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPinned, gettingStarted }: RunsViewProps) {
+  const [restored, setPosition] = useListPosition();
+  const { pages, latest, pinned, runs: others, hasMorePinned, unindexed } = useRunList(filter, restored !== null);
+  const runs = pinned.length > 0 ? [...pinned, ...others] : others;
   const selection = useSelection();
   const organize = useOrganize();
   const [tagging, setTagging] = useState<readonly Run[] | null>(null);
   const [deleting, setDeleting] = useState<readonly Run[] | null>(null);
-  const { q, ...others } = filter;
-  const isFiltered = Object.values(others).some(Boolean);
+  const { q, order, ...narrowing } = filter;
+  const isFiltered = Object.values(narrowing).some(Boolean);
   const isGrouped = Boolean(q) && !isFiltered && !showsAll;
   const shown = isGrouped ? runs.slice(0, MAX_MATCHES) : runs;
   const hasMore = runs.length > shown.length || pages.hasNextPage;
@@ -52,6 +56,11 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
     <>
       <ProblemNote error={organize.error} />
       <section className={styles.group} aria-label={t`Matching runs`}>
+        {(order === "cost" || order === "duration") && (
+          <p className="quiet">
+            <Trans>Runs that have not ended are left out.</Trans>
+          </p>
+        )}
         {isGrouped && (
           <h2 className={styles.groupName}>
             <Trans>Runs</Trans>
@@ -65,6 +74,11 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
           {() => (
             <RunList
               runs={shown}
+              pinnedCount={pinned.length}
+              onAllPinned={hasMorePinned ? onAllPinned : null}
+              hasThreads={hasThreads(filter)}
+              restored={restored}
+              onPosition={setPosition}
               selection={selection}
               organize={organize}
               onMore={canFetch ? pages.fetchNextPage : null}
@@ -113,8 +127,8 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
 }
 
 function NoRuns({ filter, onClear }: { filter: RunListFilter; onClear(): void }) {
-  const { q, ...others } = filter;
-  const isFiltered = Object.values(others).some(Boolean);
+  const { q, order: _, ...narrowing } = filter;
+  const isFiltered = Object.values(narrowing).some(Boolean);
   const clear = (
     <Button onClick={onClear}>
       <Trans>Show all runs</Trans>
@@ -123,7 +137,9 @@ function NoRuns({ filter, onClear }: { filter: RunListFilter; onClear(): void })
   if (q) {
     return (
       <EmptyState title={t`No run contains “${q}”`} action={isFiltered && clear}>
-        <Trans>All words must occur in the question, the title or the report, in any form. Try fewer words.</Trans>
+        <Trans>
+          All words must occur in the question, the title, the tags or the report, in any form. Try fewer words.
+        </Trans>
       </EmptyState>
     );
   }
