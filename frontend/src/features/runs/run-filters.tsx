@@ -88,6 +88,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
             onClick={() => onFilter(filterOf(key))}
           >
             {label}
+            {count ? " " : null}
             {count ? <Count value={count} /> : null}
           </button>
         ))}

@@ -72,7 +72,9 @@ export function RunList(props: RunListProps) {
     if (!scroller) return;
     // A new list begins at its top, and one that was left is shown where it was.
     scroller.scrollTop = restored?.top ?? 0;
-    const again = requestAnimationFrame(() => restored && (scroller.scrollTop = restored.top));
+    const again = requestAnimationFrame(() => {
+      if (restored) scroller.scrollTop = restored.top;
+    });
     return () => cancelAnimationFrame(again);
   }, [restored]);
   const note = useRef<() => void>(() => undefined);

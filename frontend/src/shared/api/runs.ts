@@ -209,7 +209,8 @@ export function recentRunsQuery(search: string) {
           signal,
         }),
       ),
-    refetchInterval: ({ state }) => (state.data?.items.some((run) => !hasEnded(run)) ? 5_000 : false),
+    refetchInterval: ({ state: { data } }) =>
+      data && [...(data.pinned ?? []), ...data.items].some((run) => !hasEnded(run)) ? 5_000 : false,
   });
 }
 

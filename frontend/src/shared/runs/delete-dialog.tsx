@@ -42,6 +42,8 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
     onSuccess: ({ deleted, keptForks, problems }) => {
       if (deleted.length > 0) {
         forgetRuns(client, deleted);
+        // An earlier run of its thread now stands for the thread.
+        if (runs.some((run) => run.thread_runs > 1)) client.invalidateQueries({ queryKey: ["run-list"] });
         toast({ text: describeDeletion(deleted.length, keptForks) });
         onDeleted(deleted);
       }

@@ -50,7 +50,11 @@ export function useOrganize() {
       const undo = () => mutation.mutate({ runs, change: (run) => revertChange(run, change(run)) });
       if (done) toast({ text: done, undo });
     },
-    onSettled: (_data, _error, { runs }) => {
+    onSettled: (_data, _error, { runs, change }) => {
+      // Another run of its thread now stands for the thread.
+      if (runs.some((run) => run.thread_runs > 1 && change(run).archived != null)) {
+        client.invalidateQueries({ queryKey: ["run-list"] });
+      }
       client.invalidateQueries({ queryKey: ["tags"] });
       client.invalidateQueries({ queryKey: ["run-list-start"] });
       client.invalidateQueries({ queryKey: ["run-counts"] });
