@@ -1,6 +1,7 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { afterEach, expect, test } from "vitest";
+import { applyLanguage } from "@/shared/language/language";
 import { readDraft, storeDraft } from "@/shared/ui/drafts";
 import { setTheme } from "@/shared/ui/theme";
 import { aRun, RUN_ID } from "@/testing/builders";
