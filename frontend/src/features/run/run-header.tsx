@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from "@/shared/format/numbers";
 import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
-import { AnsweredBy } from "@/shared/runs/answered-by";
+import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
 import { RunFailure } from "./run-failure";
@@ -34,8 +34,8 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <StateLine run={run} />
         <UsageFacts run={run} />
-        <span className="quiet run-engine">
-          <AnsweredBy run={run} />
+        <span className="quiet run-engine" title={describeTechnically(run)}>
+          {describeAnswerers(run.engines, [])}
         </span>
         <span className="run-controls">{controls}</span>
       </div>

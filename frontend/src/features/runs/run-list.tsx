@@ -2,6 +2,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Preset } from "@/shared/api/providers";
 import type { Run } from "@/shared/api/runs";
 import type { Organize } from "@/shared/runs/use-organize";
 import { Button } from "@/shared/ui/button";
@@ -19,6 +20,7 @@ const ROWS_AHEAD = 20;
 
 interface RunListProps {
   runs: readonly Run[];
+  presets: readonly Preset[];
   selection: Selection;
   organize: Organize;
   /** Number of runs at the start that are pinned. They have a heading, and so have the others. */
@@ -44,7 +46,7 @@ interface RunListProps {
  */
 export function RunList(props: RunListProps) {
   const { runs, selection, organize, onMore, onTag, onTags, onDelete, onCompare } = props;
-  const { pinnedCount, onAllPinned, hasThreads, restored, onPosition } = props;
+  const { presets, pinnedCount, onAllPinned, hasThreads, restored, onPosition } = props;
   const [current, setCurrent] = useState<string | null>(restored?.current ?? null);
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [renaming, setRenaming] = useState<string | null>(null);
@@ -158,6 +160,7 @@ export function RunList(props: RunListProps) {
             {pinnedCount > 0 && item.index === pinnedCount && <GroupName name={t`Other runs`} />}
             <RunRow
               run={run}
+              presets={presets}
               organize={organize}
               isSelected={selection.has(run.id)}
               isCurrent={run.id === current}

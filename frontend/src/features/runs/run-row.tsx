@@ -4,12 +4,13 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import type { Preset } from "@/shared/api/providers";
 import { hasEnded, type Run, runName, runQuery } from "@/shared/api/runs";
 import { formatAgo, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
-import { AnsweredBy } from "@/shared/runs/answered-by";
+import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { MarkedText } from "@/shared/runs/marked-text";
 import { listRunActions, type RunActionHandlers } from "@/shared/runs/run-actions";
 import { TitleField } from "@/shared/runs/title-field";
@@ -30,6 +31,8 @@ const SETTLED_MS = 250;
 
 interface RunRowProps extends RunActionHandlers {
   run: Run;
+  /** Presets whose names stand for the engines that runs have. */
+  presets: readonly Preset[];
   isSelected: boolean;
   /** Whether the keyboard is at this row. */
   isCurrent: boolean;
@@ -47,7 +50,7 @@ interface RunRowProps extends RunActionHandlers {
 
 export function RunRow(props: RunRowProps) {
   const { run, isSelected, isCurrent, isRenaming, organize, onSelect, onRenamed, onTag, onFocus, onOpen } = props;
-  const { isThreadOpen, onThread } = props;
+  const { isThreadOpen, onThread, presets } = props;
   const now = useNow(30_000);
   const { label, tone } = runStatusLabel(run);
   const name = runName(run);
@@ -98,7 +101,9 @@ export function RunRow(props: RunRowProps) {
             </span>
           )}
           <time dateTime={run.created_at}>{formatAgo(run.created_at, now)}</time>
-          <AnsweredBy run={run} />
+          <span title={describeTechnically(run)} dir="auto">
+            {describeAnswerers(run.engines, presets)}
+          </span>
           <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>
           {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}
           {run.usage.cost_usd > 0 && <span>{formatUsd(run.usage.cost_usd)}</span>}

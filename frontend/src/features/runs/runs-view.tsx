@@ -1,14 +1,16 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
+import { presetsQuery } from "@/shared/api/providers";
 import { hasThreads, type Run, type RunListFilter } from "@/shared/api/runs";
 import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { TagsDialog } from "@/shared/runs/tags-dialog";
 import { useOrganize } from "@/shared/runs/use-organize";
 import { Button } from "@/shared/ui/button";
 import { EmptyState } from "@/shared/ui/empty-state";
-import { Failure, Loaded } from "@/shared/ui/loaded";
+import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { useListPosition } from "./list-position";
 import { PassageMatches } from "./passage-matches";
@@ -38,6 +40,7 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPin
   const [restored, setPosition] = useListPosition();
   const { pages, latest, pinned, runs: others, hasMorePinned, unindexed } = useRunList(filter, restored !== null);
   const runs = pinned.length > 0 ? [...pinned, ...others] : others;
+  const presets = useQuery({ ...presetsQuery, staleTime: 60_000 });
   const selection = useSelection();
   const organize = useOrganize();
   const [tagging, setTagging] = useState<readonly Run[] | null>(null);
@@ -74,6 +77,7 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPin
           {() => (
             <RunList
               runs={shown}
+              presets={presets.data ?? []}
               pinnedCount={pinned.length}
               onAllPinned={hasMorePinned ? onAllPinned : null}
               hasThreads={hasThreads(filter)}
@@ -100,7 +104,7 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPin
           </p>
         )}
         {pages.isFetchNextPageError && <ProblemNote error={pages.error} onRetry={pages.fetchNextPage} />}
-        {pages.data && <Failure query={latest} />}
+        {pages.data && <Failure query={combineQueries({ latest, presets })} />}
         {q && unindexed > 0 && (
           <p className="quiet">
             {plural(unindexed, {

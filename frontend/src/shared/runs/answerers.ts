@@ -1,21 +1,10 @@
+/** What answered a run: in the words of a person, and as it is configured. Pure. */
+
 import { t } from "@lingui/core/macro";
-import { useQuery } from "@tanstack/react-query";
-import { type Preset, presetsQuery } from "../api/providers";
+import type { Preset } from "../api/providers";
 import type { Run } from "../api/runs";
 
 type Engines = Run["engines"];
-
-/** What answered a run in the words of a person; its graph and engines are in a tooltip. */
-export function AnsweredBy({ run }: { run: Run }) {
-  // A list of presets that cannot be loaded leaves the names of the models.
-  const presets = useQuery({ ...presetsQuery, staleTime: 60_000 });
-  const [names, technical] = [describeAnswerers(run.engines, presets.data ?? []), describeTechnically(run)];
-  return (
-    <span title={technical} dir="auto">
-      {names}
-    </span>
-  );
-}
 
 /** Return the preset whose engines a run has, else the names of its models, or that there was none. */
 export function describeAnswerers(engines: Engines, presets: readonly Preset[]): string {
