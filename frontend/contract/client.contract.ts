@@ -282,6 +282,10 @@ test("runs are filtered, organized, found and deleted", async () => {
     { state: "ended", q: "salt", graph: "quiet", archived: true },
     { tag: "sea", pinned: true },
     { cites: known.source },
+    { q: "salt", order: "newest" },
+    { order: "oldest" },
+    { order: "cost", state: "ended" },
+    { order: "duration" },
   ];
   for (const filter of filters) {
     await client.fetchInfiniteQuery(runs.runListQuery(filter));
@@ -289,9 +293,20 @@ test("runs are filtered, organized, found and deleted", async () => {
   }
   await client.fetchQuery(runs.foundRunsQuery("salt", 6));
   const change = { title: "Salt", tags: ["sea"], pinned: true, archived: false };
-  expect((await runs.changeRun(known.ended, change)).tags).toEqual(["sea"]);
+  const unknown = "019aa6f0-0000-7000-8000-000000000000";
+  const changed = await runs.changeRuns([known.ended, unknown].map((run_id) => ({ run_id, ...change })));
+  expect(changed.map(({ run, problem }) => [run?.tags, problem?.status])).toEqual([
+    [["sea"], undefined],
+    [undefined, 404],
+  ]);
+  const first = await client.fetchInfiniteQuery(runs.runListQuery({}));
+  expect(first.pages[0]?.pinned.map(({ id }) => id)).toEqual([known.ended]);
+  expect(first.pages[0]?.items.map(({ id }) => id)).not.toContain(known.ended);
+  expect((await client.fetchQuery(runs.runCountsQuery)).pinned).toBe(1);
+  expect((await client.fetchInfiniteQuery(shares.allSharesQuery)).pages[0]?.items).toBeDefined();
   expect((await client.fetchQuery(runs.tagsQuery)).items).toEqual(["sea"]);
-  expect((await runs.deleteRun(known.active, true)).run_ids).toEqual([known.active]);
+  const deletions = await runs.deleteRuns([known.active], true);
+  expect(deletions.map(({ deletion }) => deletion?.run_ids)).toEqual([[known.active]]);
 });
 
 test("input requests are read and responded to, and events are followed", async () => {

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from offing.core.run import RunStatus
 from offing.models.policy_folder import PolicyHashes
 from offing.services import policies
 from offing.services.policies import PolicyRegistration
@@ -167,6 +168,20 @@ async def test_ids_of_another_tenant_are_not_found_anywhere(api: Api, mine: Mine
     assert "ours" in [one["name"] for one in (await api.http.get("/api/v1/presets")).json()]
 
 
+async def test_several_runs_of_another_tenant_are_neither_changed_nor_deleted_nor_counted(api: Api, mine: Mine) -> None:
+    ended = await api.submit()
+    await api.hands.end(await api.hands.claim(ended), RunStatus.DONE)
+    changes = {"changes": [{"run_id": str(ended), "title": "Theirs", "archived": True}]}
+    (changed,) = (await api.other.patch("/api/v1/runs", json=changes)).json()["items"]
+    assert (changed["run"], changed["problem"]["status"]) == (None, 404)
+    (deleted,) = (await api.other.post("/api/v1/runs/deletions", json={"run_ids": [str(ended)]})).json()["items"]
+    assert (deleted["deletion"], deleted["problem"]["status"]) == (None, 404)
+    assert (await api.http.get(f"/api/v1/runs/{ended}")).json()["given_title"] == ""
+    assert set((await api.other.get("/api/v1/runs/counts")).json().values()) == {0}
+    assert (await api.other.get("/api/v1/runs?order=cost")).json()["items"] == []
+    assert len((await api.http.get("/api/v1/runs?order=cost")).json()["items"]) == 1
+
+
 async def test_a_batch_cannot_name_a_policy_of_another_tenant(api: Api, mine: Mine) -> None:
     expected = BATCH | {"policies": {"speaker": "planner@1"}}
     rejected = await api.other.post("/api/v1/rollout-batches", json=expected)
@@ -192,7 +207,10 @@ async def test_lists_searches_and_metrics_show_nothing_of_another_tenant(api: Ap
     )
     of_runs = [
         f"/api/v1/runs?{query}"
-        for query in ("q=salt", "q=rivers", "q=ours", "tag=ours", "graph=quiet", "status_group=active", "archived=any")
+        for query in (
+            *("q=salt", "q=rivers", "q=ours", "tag=ours", "graph=quiet", "status_group=active", "archived=any"),
+            *("q=salt&order=newest", "order=oldest", "latest_of_thread=true"),
+        )
     ]
     for path in ("/api/v1/runs", *of_runs, "/api/v1/threads", *of_library, *collected):
         assert (await api.other.get(path)).json()["items"] == [], path

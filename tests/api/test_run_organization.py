@@ -165,6 +165,14 @@ async def test_runs_that_wait_for_a_person_are_listed_until_they_are_answered(ap
         ("created_from=1026-01-01T00:00:00Z", "created_from"),
         ("created_from=2026-01-02T00:00:00Z&created_before=2026-01-01T00:00:00Z", "created_before"),
         ("cursor=nonsense", "cursor"),
+        ("q=sea&cursor=nonsense", "cursor"),
+        ("q=sea&cursor=WzEsMiwzXQ", "cursor"),
+        ("order=cost&cursor=nonsense", "cursor"),
+        ("order=best", "order"),
+        ("order=cost&q=sea", "order"),
+        ("order=cost&kind=rollout", "order"),
+        ("pinned_first=3&q=sea", "pinned_first"),
+        ("pinned_first=3&pinned=true", "pinned_first"),
     ],
 )
 async def test_a_filter_that_means_nothing_is_rejected_by_name(api: Api, query: str, field: str) -> None:
@@ -191,7 +199,13 @@ async def test_a_run_is_found_by_words_of_its_question_its_title_and_its_latest_
     await change(api, run, title="Brine and taste")
     (item,) = (await api.http.get("/api/v1/runs", params={"q": "brine"})).json()["items"]
     marks = [{"start": 0, "end": 5}]
-    assert item["match"] == {"location": "title", "excerpt": "Brine and taste", "marks": marks}
+    assert item["match"] == {
+        "location": "title",
+        "excerpt": "Brine and taste",
+        "marks": marks,
+        "question_marks": [],
+        "title_marks": marks,
+    }
     await change(api, run, title="")
     assert await listed(api, "q=brine") == []
     for query in ("海水", "咸", "连接池", "缓存", "postgres", "海水 缓存"):
@@ -213,6 +227,146 @@ async def test_a_search_has_the_order_of_the_list_over_pages(api: Api) -> None:
         await change(api, run, tags=["odd"] if number % 2 else [])
     assert await listed(api, "q=salt") == [f"Why is sea {number} salt?" for number in reversed(range(7))]
     assert await listed(api, "q=salt&tag=odd") == [f"Why is sea {number} salt?" for number in (5, 3, 1)]
+
+
+async def test_the_best_match_is_first_whatever_its_age_and_the_newest_if_a_person_asks_for_it(api: Api) -> None:
+    titled = await api.submit("Which trains run today?")
+    await change(api, titled, title="Harbors")
+    tagged = await api.submit("Which ships sail today?")
+    await change(api, tagged, tags=["harbor"])
+    await api.submit("Which harbors silt up?")
+    await api.submit("Which canals, locks, rivers, lakes and harbors of the northern countries silt up each spring?")
+    reported = await api.submit("Why is the sea salt?")
+    await api.hands.report(await api.hands.claim(reported), await api.hands.document())
+    await change(api, reported, title="Sea")
+    await api.submit("Do rivers fill a harbor with salt?")
+    assert await listed(api, "q=harbor") == [
+        "Which trains run today?",
+        "Which ships sail today?",
+        "Which harbors silt up?",
+        "Do rivers fill a harbor with salt?",
+        "Which canals, locks, rivers, lakes and harbors of the northern countries silt up each spring?",
+    ]
+    newest = await listed(api, "q=harbor&order=newest")
+    assert (newest[0], newest[-1]) == ("Do rivers fill a harbor with salt?", "Which trains run today?")
+    assert await listed(api, "q=salt rivers") == ["Do rivers fill a harbor with salt?", "Why is the sea salt?"]
+    (item,) = (await api.http.get("/api/v1/runs?q=ships harbors")).json()["items"]
+    assert (item["id"], item["match"]["location"]) == (str(tagged), "question")
+    (item,) = (await api.http.get("/api/v1/runs?q=harbor&limit=2")).json()["items"][1:]
+    assert (item["match"]["location"], item["match"]["excerpt"]) == ("tag", "harbor")
+
+
+async def test_the_pages_of_a_search_have_each_run_once_while_new_runs_match_and_others_are_deleted(api: Api) -> None:
+    for number in range(8):
+        await ended(api, f"Why is sea {number} salt?")
+    first = (await api.http.get("/api/v1/runs?q=salt&limit=3")).json()
+    await ended(api, "Why is sea 8 salt?")
+    gone = first["items"][0]["id"]
+    assert (await api.http.delete(f"/api/v1/runs/{gone}")).status_code == 200
+    rest = (await api.http.get("/api/v1/runs", params={"q": "salt", "limit": 10, "cursor": first["next"]})).json()
+    assert [run["question"] for run in rest["items"]] == [f"Why is sea {number} salt?" for number in (4, 3, 2, 1, 0)]
+    assert rest["next"] is None
+
+
+async def test_pinned_runs_stand_first_and_no_page_has_a_run_twice(api: Api) -> None:
+    runs = [await ended(api, f"Why is sea {number} salt?") for number in range(6)]
+    for number in (0, 2, 3):
+        await change(api, runs[number], pinned=True)
+    first = (await api.http.get("/api/v1/runs?limit=2&pinned_first=2&minimap=true")).json()
+    assert [run["question"][11] for run in first["pinned"]] == ["3", "2"]
+    assert first["has_more_pinned"]
+    assert all(run["minimap"] is not None for run in first["pinned"])
+    assert [run["question"][11] for run in first["items"]] == ["5", "4"]
+    rest = (await api.http.get(f"/api/v1/runs?limit=2&pinned_first=2&cursor={first['next']}")).json()
+    assert ([run["question"][11] for run in rest["items"]], rest["pinned"], rest["next"]) == (["1"], [], None)
+    assert (await api.http.get("/api/v1/runs")).json()["pinned"] == []
+
+
+async def test_runs_are_listed_oldest_first_and_by_cost_and_duration(api: Api) -> None:
+    for number, (usd, seconds) in enumerate(((2, 5), (0, 90), (7, 1), (2, 40))):
+        run = await ended(api, f"Why is sea {number} salt?")
+        async with api.database.transaction(api.tenant) as connection:
+            update = "update run set cost_usd = %s, work_seconds = %s where id = %s"
+            await connection.execute(update, (usd, seconds, run))
+    await api.submit("Why is sea 9 salt?")
+    orders = {order: await listed(api, f"order={order}") for order in ("oldest", "cost", "duration")}
+    assert {order: "".join(question[11] for question in questions) for order, questions in orders.items()} == {
+        "oldest": "01239",
+        "cost": "2301",
+        "duration": "1302",
+    }
+
+
+async def test_the_latest_run_stands_for_its_thread(api: Api) -> None:
+    first = await ended(api, "Why is the sea salt?")
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    later = await ended(api, "And the lakes?", thread_id=thread)
+    await ended(api, "Why is the sky blue?")
+    page = (await api.http.get("/api/v1/runs?latest_of_thread=true")).json()
+    assert [(run["question"], run["thread_runs"]) for run in page["items"]] == [
+        ("Why is the sky blue?", 1),
+        ("And the lakes?", 2),
+    ]
+    await change(api, later, archived=True)
+    assert await listed(api, "latest_of_thread=true") == ["Why is the sky blue?", "Why is the sea salt?"]
+
+
+async def test_the_views_of_the_list_are_counted_for_their_tenant_only(api: Api) -> None:
+    await ended(api, "Why is the sea salt?", RunStatus.FAILED)
+    await change(api, await ended(api, "Why is the sky blue?"), pinned=True)
+    await change(api, await ended(api, "Why is the sun hot?", RunStatus.FAILED), archived=True)
+    await waiting(api, YEAR)
+    await api.submit()
+    counts = (await api.http.get("/api/v1/runs/counts")).json()
+    assert counts == {"waiting_for_person": 1, "active": 2, "failed": 1, "pinned": 1, "archived": 1}
+    assert set((await api.other.get("/api/v1/runs/counts")).json().values()) == {0}
+
+
+async def test_several_runs_are_changed_by_one_request_which_says_for_each_what_became_of_it(api: Api) -> None:
+    first, second = await ended(api, "Why is the sea salt?"), await ended(api, "Why is the sky blue?")
+    unknown = uuid4()
+    body = {
+        "changes": [
+            {"run_id": str(first), "tags": ["sea"], "archived": True},
+            {"run_id": str(unknown), "archived": True},
+            {"run_id": str(second), "pinned": True, "tags": [""], "title": "Sky"},
+        ]
+    }
+    items = (await api.http.patch("/api/v1/runs", json=body)).json()["items"]
+    assert [item["run_id"] for item in items] == [str(first), str(unknown), str(second)]
+    assert (items[0]["run"]["tags"], items[0]["problem"]) == (["sea"], None)
+    assert [item["problem"] and (item["problem"]["status"], item["problem"]["field"]) for item in items[1:]] == [
+        (404, None),
+        (422, "tags"),
+    ]
+    after = (await api.http.get(f"/api/v1/runs/{second}")).json()
+    assert (after["given_title"], after["pinned_at"]) == ("", None)
+    rejected = await api.http.patch("/api/v1/runs", json={"changes": [{"run_id": str(first)}] * 201})
+    assert (rejected.status_code, rejected.json()["field"]) == (422, "changes")
+
+
+async def test_several_runs_are_deleted_by_one_request_the_later_ones_of_a_thread_first(api: Api) -> None:
+    first = await ended(api, "Why is the sea salt?")
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    later = await ended(api, "And the lakes?", thread_id=thread)
+    active, alone = await api.submit("Why is the sky blue?"), await ended(api, "Why is the sun hot?")
+    body = {"run_ids": [str(run) for run in (first, later, active, alone)]}
+    items = (await api.http.post("/api/v1/runs/deletions", json=body)).json()["items"]
+    assert [item["deletion"] is not None for item in items] == [True, True, False, True]
+    assert "has not ended" in items[2]["problem"]["detail"]
+    assert await listed(api) == ["Why is the sky blue?"]
+
+
+async def test_an_earlier_run_takes_the_later_ones_of_its_thread_with_it_if_that_is_asked_for(api: Api) -> None:
+    first = await ended(api, "Why is the sea salt?")
+    thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
+    later = await ended(api, "And the lakes?", thread_id=thread)
+    kept = (await api.http.post("/api/v1/runs/deletions", json={"run_ids": [str(first)]})).json()["items"]
+    assert kept[0]["problem"]["status"] == 409
+    body = {"run_ids": [str(first)], "later_runs": True}
+    (item,) = (await api.http.post("/api/v1/runs/deletions", json=body)).json()["items"]
+    assert item["deletion"]["run_ids"] == [str(first), str(later)]
+    assert await listed(api) == []
 
 
 async def test_a_page_that_follows_a_run_learns_of_its_new_title_and_tags(api: Api) -> None:

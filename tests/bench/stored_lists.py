@@ -18,6 +18,7 @@ import psycopg
 from offing.core.run import RunStatus
 from offing.core.trajectory import Outcome
 from offing.services import rollouts, run_lists, tasks, threads
+from offing.services.run_lists import ListForm
 from offing.services.run_search import index_queued_runs
 from offing.storage.metric_queries import count_ended_runs, list_tenant_metrics
 from offing.storage.migrate import LOCAL_TENANT
@@ -88,6 +89,19 @@ ADD_ROLLOUTS: LiteralString = """
 
 LISTS: dict[str, Read] = {
     "runs": lambda d: run_lists.list_runs(d, LOCAL_TENANT, RunFilter(archived=False), None, None, 50),
+    "threads by their latest run, pinned first": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(archived=False, latest_of_thread=True), None, None, 50, ListForm(pinned_first=5)
+    ),
+    "runs, oldest first": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(archived=False), None, None, 50, ListForm("oldest")
+    ),
+    "runs by cost": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(archived=False), None, None, 50, ListForm("cost")
+    ),
+    "failed runs by duration": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(status=RunStatus.FAILED), None, None, 50, ListForm("duration")
+    ),
+    "counts beside the filters": lambda d: run_lists.count_runs(d, LOCAL_TENANT),
     "runs that failed": lambda d: run_lists.list_runs(
         d, LOCAL_TENANT, RunFilter(status=RunStatus.FAILED), None, None, 50
     ),
@@ -96,7 +110,12 @@ LISTS: dict[str, Read] = {
     ),
     "runs of a graph": lambda d: run_lists.list_runs(d, LOCAL_TENANT, RunFilter(graph="hiper"), None, None, 50),
     "runs with a tag": lambda d: run_lists.list_runs(d, LOCAL_TENANT, RunFilter(tag="tag7"), None, None, 50),
-    "runs with frequent words": lambda d: run_lists.list_runs(d, LOCAL_TENANT, RunFilter(), "harbor ships", None, 50),
+    "runs with frequent words, best first": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(archived=False), "harbor ships", None, 50
+    ),
+    "runs with frequent words, newest first": lambda d: run_lists.list_runs(
+        d, LOCAL_TENANT, RunFilter(), "harbor ships", None, 50, ListForm("newest")
+    ),
     "runs with a rare word": lambda d: run_lists.list_runs(d, LOCAL_TENANT, RunFilter(), "harbor 4000 ", None, 50),
     "a run by the end of its id": lambda d: _in_transaction(d, lambda c: list_ids_with_suffix(c, "2f27c6")),
     "rollout batches": lambda d: rollouts.list_batches(d, LOCAL_TENANT, None, 50),

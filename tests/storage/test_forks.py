@@ -25,7 +25,7 @@ COPIED = {
 LEFT = {
     *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
-    *("run_tag", "run_search", "run_search_queue", "uncounted_run"),
+    *("run_tag", "run_search", "run_search_queue", "uncounted_run", "ended_run_usage"),
     *("report_share", "run_event"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what

@@ -202,6 +202,9 @@ POPULATE = {
         insert into app.role_call_total
         values (%(tenant)s, 'planner', 'litellm', 'm', 100, 10, 0.25, 0, 0, 0, '{0}', 0, 0);
     """,
+    "0040_ended_run_usage": """
+        insert into app.ended_run_usage (run_id, tenant_id, cost_micros, work_ms) values (%(run)s, %(tenant)s, 5, 7);
+    """,
     "0028_tool_policies": """
         insert into app.tool_policy (tenant_id, name, policy) values (%(tenant)s, 'sums', '{}');
     """,

@@ -10,7 +10,7 @@ import pytest
 
 from offing.core.run import RunStatus
 from offing.library.word_query import parse_word_query
-from offing.services import run_lists
+from offing.services import run_lists, run_search_pages
 from offing.services.run_search import MAX_RUNS_PER_BATCH, index_all_tenants, index_queued_runs, render_tsquery
 from offing.storage import run_labels, run_search, run_summaries
 from offing.storage.migrate import LOCAL_TENANT
@@ -49,7 +49,8 @@ ADD_RUNS = """
     update app.run_search s
        set words = array_to_tsvector(array[%(prefix)s || 'sea', %(prefix)s || 'salt',
              %(prefix)s || 'x' || translate(('x' || right(run_id::text, 8))::bit(32)::int::text, '0123456789',
-                                            'bcdfghjklm')]);
+                                            'bcdfghjklm')]),
+           head = replace('''Xsea'':1B ''Xsalt'':1B', 'X', %(prefix)s)::tsvector;
     delete from app.run_search_queue;
     analyze;
 """
@@ -136,7 +137,7 @@ def explain_search(owner_url: str, query: str) -> str:
     with psycopg.connect(owner_url) as owner:
         row = owner.execute("select prosrc from pg_proc where proname = 'find_runs_by_words'").fetchone()
         assert row is not None
-        statement = re.search(r"'(select.*?)'", row[0], re.DOTALL)
+        statement = re.search(r"'(select.*limit \$5)', case", row[0], re.DOTALL)
         assert statement is not None
         owner.execute("set enable_seqscan = off")
         values = (
@@ -145,15 +146,17 @@ def explain_search(owner_url: str, query: str) -> str:
             "'infinity'",
             "'f0000000-0000-0000-0000-000000000000'",
             "500",
+            "null::tsquery",
         )
-        explained = re.sub(r"\$(\d)", lambda number: values[int(number[1]) - 1], statement[1])
+        template = statement[1].replace("''", "'").replace("%I", "words")
+        explained = re.sub(r"\$(\d)", lambda number: values[int(number[1]) - 1], template)
         return "\n".join(line for (line,) in owner.execute(f"explain {explained}".encode()))
 
 
 async def test_a_search_that_filters_most_of_what_it_finds_reads_window_after_window(
     crowd: None, pool: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_lists, "MATCHES_PER_WINDOW", 50)
+    monkeypatch.setattr(run_search_pages, "MATCHES_PER_WINDOW", 50)
     only = RunFilter(graph="rare")
     page = await run_lists.list_runs(pool, LOCAL_TENANT, only, "salt", None, 20)
     # Each window has one run of the graph, and a page takes at most 20 windows.
@@ -216,8 +219,9 @@ async def test_no_search_finds_a_run_of_another_tenant(pool: Database, other_ten
     async with pool.transaction(other_tenant) as connection:
         for tenant in (LOCAL_TENANT, other_tenant):  # even with the words of the other tenant
             query = render_tsquery(parse_word_query("salt"), tenant)
-            keys = await run_search.find_runs(connection, query, None, 10)
-            assert [id for _, id in keys] == ([theirs.id] if tenant == other_tenant else [])
+            for in_head in (False, True):
+                found = await run_search.find_runs(connection, query, None, 10, in_head=in_head)
+                assert [one.run_id for one in found] == ([theirs.id] if tenant == other_tenant else [])
 
 
 async def test_words_that_an_erasure_removes_from_a_report_are_not_found_any_more(

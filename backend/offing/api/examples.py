@@ -174,6 +174,8 @@ ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps"
 
 MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
+DELETION_EXAMPLE: Example = {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []}
+
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
 
 LIVE_STATUS_EXAMPLE: Example = {
@@ -571,7 +573,12 @@ EXAMPLES: dict[str, Example] = {
     "RunPage": {"items": [RUN_EXAMPLE | {"match": MATCH_EXAMPLE}], "next": None, "unindexed_runs": 0},
     "RunMatchOut": MATCH_EXAMPLE,
     "RunChangeIn": {"title": "Connection pools", "tags": ["networking"], "pinned": True, "archived": None},
-    "RunDeletionOut": {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []},
+    "RunDeletionOut": DELETION_EXAMPLE,
+    "RunCountsOut": {"waiting_for_person": 1, "active": 2, "failed": 3, "pinned": 4, "archived": 100},
+    "RunChangesIn": {"changes": [{"run_id": RUN_ID, "tags": ["networking"], "archived": True}]},
+    "RunChangesOut": {"items": [{"run_id": RUN_ID, "run": RUN_EXAMPLE, "problem": None}]},
+    "RunDeletionsIn": {"run_ids": [RUN_ID], "later_runs": False},
+    "RunDeletionsOut": {"items": [{"run_id": RUN_ID, "deletion": DELETION_EXAMPLE, "problem": None}]},
     "AnswerDraftOut": DRAFT_EXAMPLE,
     "AnswerDraftList": {"items": [DRAFT_EXAMPLE]},
     "StepOut": STEP_EXAMPLE,

@@ -92,7 +92,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
 async def _handle_offing_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OffingError)
-    status = next((s for kind, s in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
+    status = _find_status(error)
     if status == 500:
         return _respond_internal_error(request.scope, error)
     if isinstance(error, InvalidInput):
@@ -100,6 +100,24 @@ async def _handle_offing_error(request: Request, error: Exception) -> Response:
     if isinstance(error, Conflict):
         return build_problem_response(status, error.code, error.problem, remedy=error.remedy)
     return build_problem_response(status, error.code, str(error))
+
+
+def describe_rejection(error: OffingError) -> Problem:
+    """Return why one of several records stays as it was. `error` is one of `STATUS_BY_ERROR`."""
+    status = _find_status(error)
+    known = error if isinstance(error, InvalidInput | Conflict) else None
+    return Problem(
+        type=f"urn:offing:problem:{error.code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=known.problem if known else str(error),
+        field=error.field if isinstance(error, InvalidInput) else None,
+        remedy=known.remedy if known else DEFAULT_REMEDIES.get(status),
+    )
+
+
+def _find_status(error: OffingError) -> int:
+    return next((status for kind, status in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
 
 
 async def _handle_validation_error(_: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
 """Serialize the values of services to API schemas. The opposite direction is in the routes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -113,6 +113,7 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
         pinned_at=labels.pinned_at,
         archived_at=labels.archived_at,
         pending_input_requests=summary.pending_input_requests,
+        thread_runs=summary.thread_run_count,
         forked_from_id=run.forked_from,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
@@ -144,18 +145,36 @@ def serialize_model_details(model: str) -> ModelDetailsOut | None:
 
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
-    items = [
-        serialize_run_summary(one).model_copy(
-            update={"match": matches.get(one.run.id), "minimap": listed.minimaps.get(one.run.id)}
-        )
-        for one in listed.runs
-    ]
-    return RunPage(items=items, next=listed.next_cursor, unindexed_runs=listed.unindexed_count)
+    pinned, items = (
+        [
+            serialize_run_summary(one).model_copy(
+                update={"match": matches.get(one.run.id), "minimap": listed.minimaps.get(one.run.id)}
+            )
+            for one in group
+        ]
+        for group in (listed.pinned, listed.runs)
+    )
+    return RunPage(
+        items=items,
+        pinned=pinned,
+        has_more_pinned=listed.has_more_pinned,
+        next=listed.next_cursor,
+        unindexed_runs=listed.unindexed_count,
+    )
 
 
 def _serialize_match(match: RunMatch) -> RunMatchOut:
-    marks = [MarkOut(start=start, end=end) for start, end in match.marks]
-    return RunMatchOut(location=match.location, excerpt=match.excerpt, marks=marks)
+    return RunMatchOut(
+        location=match.location,
+        excerpt=match.excerpt,
+        marks=_serialize_marks(match.marks),
+        question_marks=_serialize_marks(match.question_marks),
+        title_marks=_serialize_marks(match.title_marks),
+    )
+
+
+def _serialize_marks(marks: Sequence[tuple[int, int]]) -> list[MarkOut]:
+    return [MarkOut(start=start, end=end) for start, end in marks]
 
 
 def serialize_deletion(result: DeletionResult) -> RunDeletionOut:

@@ -127,7 +127,7 @@ class RunListOptions:
     """Options of `offing runs`."""
 
     search: str = ""
-    """Words that all occur in the question, the given title or the latest report, in any form."""
+    """Words that all occur in the question, the given title, the tags or the latest report, in any form."""
     status: Literal["queued", "running", "waiting", "paused", "done", "failed", "cancelled"] | None = None
     """Only runs with this status."""
     group: Literal["active", "ended"] | None = None
@@ -151,6 +151,9 @@ class RunListOptions:
     """Only runs created before this date or time."""
     cites: UUID | None = None
     """Only runs with a report that cites this document, by the id that `offing collections documents` shows."""
+    order: Literal["best", "newest", "oldest", "cost", "duration"] | None = None
+    """The best match of a search, the newest, the oldest, or the most expensive or longest of the ended runs first.
+    Default: best with --search, else newest."""
     limit: int = 20
     """Maximum number of runs."""
     as_json: Json = False

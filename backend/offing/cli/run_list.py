@@ -18,7 +18,7 @@ from offing.local.servers import ServerUrls
 from offing.services import run_deletion, run_labels, run_lists
 from offing.services.run_deletion import DeletionResult
 from offing.services.run_labels import LabelChange
-from offing.services.run_lists import RunList
+from offing.services.run_lists import ListForm, RunList
 from offing.services.run_search import RunMatch
 from offing.storage import run_summaries
 from offing.storage.migrate import LOCAL_TENANT
@@ -75,7 +75,9 @@ async def _list_pages(database: Database, run_filter: RunFilter, options: RunLis
     runs, matches, cursor = list[RunSummary](), dict[UUID, RunMatch](), None
     while True:
         room = min(MAX_PAGE_RUNS, options.limit - len(runs))
-        page = await run_lists.list_runs(database, LOCAL_TENANT, run_filter, options.search or None, cursor, room)
+        page = await run_lists.list_runs(
+            database, LOCAL_TENANT, run_filter, options.search or None, cursor, room, ListForm(options.order)
+        )
         runs += page.runs
         matches |= page.matches
         cursor = page.next_cursor

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from offing.core.errors import Conflict
+from offing.core.errors import Conflict, NotFound, OffingError
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.services.run_labels import check_started_by_person
 from offing.storage import run_deletion as rows
@@ -45,6 +45,32 @@ async def delete_run(
         forks = await _list_inactive_forks(connection, first, [*deleted, *descendants])
         await rows.delete_runs(connection, tenant_id, first.thread_id, deleted, list(descendants))
     return DeletionResult(tuple(deleted), len(descendants), forks)
+
+
+async def delete_runs(
+    database: Database, tenant_id: UUID, run_ids: Sequence[UUID], *, with_later_runs: bool = False
+) -> dict[UUID, DeletionResult | OffingError]:
+    """Delete several ended runs, each completely or not at all. Return for each what was deleted, or why it stays.
+
+    The latest is deleted first, so that of several runs of one thread none has later ones when its turn comes. A run
+    that was deleted with an earlier one has an empty result.
+    """
+    async with database.transaction(tenant_id) as connection:
+        latest_first = await rows.sort_latest_first(connection, run_ids)
+    results: dict[UUID, DeletionResult | OffingError] = {}
+    deleted: set[UUID] = set()
+    for run_id in (*latest_first, *(set(run_ids) - set(latest_first))):
+        if run_id in deleted:
+            results[run_id] = DeletionResult((), 0, ())
+            continue
+        try:
+            result = await delete_run(database, tenant_id, run_id, with_later_runs=with_later_runs)
+        except (NotFound, Conflict) as rejection:
+            results[run_id] = rejection
+        else:
+            results[run_id] = result
+            deleted.update(result.run_ids)
+    return results
 
 
 def _check_ended(run: RunRow) -> None:

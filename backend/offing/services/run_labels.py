@@ -1,11 +1,11 @@
 """Give a run a title and tags, pin it, and archive it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from offing.core.errors import Conflict
+from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError
 from offing.core.run_labels import normalize_tags, normalize_title
 from offing.storage import child_runs, run_labels, run_summaries, runs
 from offing.storage.pool import Connection, Database
@@ -54,6 +54,23 @@ async def change_labels(
         summary = await run_summaries.get_run_summary(connection, run_id)
     await publisher.publish_change(tenant_id, run_id)
     return summary
+
+
+async def change_labels_of_runs(
+    database: Database, publisher: ChangePublisher, tenant_id: UUID, changes: Sequence[tuple[UUID, LabelChange]]
+) -> list[RunSummary | OffingError]:
+    """Change several runs, each completely or not at all. Return for each the run, or why it stays as it was."""
+    return [
+        await _catch_rejection(change_labels(database, publisher, tenant_id, run_id, change))
+        for run_id, change in changes
+    ]
+
+
+async def _catch_rejection(changing: Awaitable[RunSummary]) -> RunSummary | OffingError:
+    try:
+        return await changing
+    except (NotFound, Conflict, InvalidInput) as rejection:
+        return rejection
 
 
 async def _change_tags(connection: Connection, run_id: UUID, change: LabelChange) -> None:

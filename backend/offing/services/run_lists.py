@@ -1,15 +1,24 @@
-"""Lists of runs by filters and by words."""
+"""Lists of runs by filters and by words, in several orders."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 from uuid import UUID
 
 from offing.core.errors import InvalidInput
+from offing.core.run import RunStatus
 from offing.core.run_labels import normalize_tag
-from offing.library.word_query import WordQuery
-from offing.services.run_search import RunMatch, index_queued_runs, locate_match, parse_query, render_tsquery
-from offing.storage import run_search, run_summaries
-from offing.storage.pagination import PageKey, parse_page_cursor, render_page_cursor
+from offing.services.run_search import RunMatch, index_queued_runs, locate_match, parse_query
+from offing.services.run_search_pages import list_best_first, list_newest_first
+from offing.storage import ended_run_usage, run_search, run_summaries
+from offing.storage.ended_run_usage import Total
+from offing.storage.pagination import (
+    PageKey,
+    parse_number_cursor,
+    parse_page_cursor,
+    render_number_cursor,
+    render_page_cursor,
+)
 from offing.storage.pool import Connection, Database
 from offing.storage.run_filter import RunFilter
 from offing.storage.run_summaries import RunSummary
@@ -20,16 +29,25 @@ MAX_INDEXED_PER_SEARCH = 200
 MAX_MINIMAPS = 20
 """Maximum number of runs of a page that is listed with step minimaps."""
 
-MATCHES_PER_WINDOW = 500
-"""Runs with the searched words that are compared with the filters at once."""
+MAX_PINNED_FIRST = 10
+"""Maximum number of pinned runs that stand before the others."""
+
+MAX_COUNT = 100
+"""Runs beyond this are not counted."""
+
+RUNS_PER_WINDOW = 250
+"""Runs in the order of their cost or duration that are compared with the filters at once."""
 
 MAX_WINDOWS = 20
 """Maximum number of windows for one page. A page that needs more is shorter, and the next one continues."""
 
+RunOrder = Literal["best", "newest", "oldest", "cost", "duration"]
+"""`best`: the best match of a search first. `cost` and `duration`: the most first, of the runs that have ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """A page of runs, newest first."""
+    """A page of runs."""
 
     runs: list[RunSummary]
     next_cursor: str | None
@@ -40,6 +58,46 @@ class RunList:
     """Number of runs that a search may have missed, because they are still to be indexed."""
     minimaps: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
     """Step marks of the runs. Empty if they were not asked for."""
+    pinned: tuple[RunSummary, ...] = ()
+    """The pinned runs that stand first, newest first. Only the first page has them."""
+    has_more_pinned: bool = False
+    """Whether more runs are pinned than `pinned` has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListForm:
+    """How a list shows the runs that pass its filter."""
+
+    order: RunOrder | None = None
+    """`None` means the best match first for a search, else the newest first."""
+    with_minimaps: bool = False
+    """Adds the step marks of each run, for at most `MAX_MINIMAPS` runs."""
+    pinned_first: int = 0
+    """Number of pinned runs that stand before the others on the first page. The pages then list the others alone. 0
+    means that pinned runs stand among the others.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """Numbers of runs in the views of the list, each at most `MAX_COUNT`."""
+
+    waiting_for_person: int
+    active: int
+    failed: int
+    pinned: int
+    archived: int
+
+
+DEFAULT_FORM = ListForm()
+
+COUNTED = {
+    "waiting_for_person": RunFilter(waiting_for_person=True, archived=False),
+    "active": RunFilter(status_group="active", archived=False),
+    "failed": RunFilter(status=RunStatus.FAILED, archived=False),
+    "pinned": RunFilter(pinned=True, archived=False),
+    "archived": RunFilter(archived=True),
+}
 
 
 async def list_runs(
@@ -49,34 +107,29 @@ async def list_runs(
     words: str | None,
     cursor: str | None,
     limit: int,
-    *,
-    with_minimaps: bool = False,
+    form: ListForm = DEFAULT_FORM,
 ) -> RunList:
-    """Return a page of runs, newest first. `words` must all occur; `None` means that nothing is searched.
-
-    `with_minimaps` adds the step marks of each run, for at most `MAX_MINIMAPS` runs. Raises InvalidInput.
-    """
-    if with_minimaps and limit > MAX_MINIMAPS:
-        raise InvalidInput("limit", f"{limit} runs with their minimaps are too many", f"Use at most {MAX_MINIMAPS}.")
-    listed = await _list_runs(database, tenant_id, run_filter, words, cursor, limit)
-    if not with_minimaps:
-        return listed
+    """Return a page of runs. `words` must all occur; `None` means that nothing is searched. Raises InvalidInput."""
+    _check_filter(run_filter, words)
+    _check_form(form, run_filter, words, limit)
+    if words is not None:
+        await index_queued_runs(database, tenant_id, MAX_INDEXED_PER_SEARCH)
     async with database.transaction(tenant_id) as connection:
-        ids = [summary.run.id for summary in listed.runs]
+        if words is not None:
+            listed = await _search_runs(connection, tenant_id, run_filter, words, cursor, limit, form)
+        else:
+            listed = await _list_runs(connection, run_filter, cursor, limit, form)
+        if not form.with_minimaps:
+            return listed
+        ids = [summary.run.id for summary in (*listed.pinned, *listed.runs)]
         return replace(listed, minimaps=await run_summaries.sample_step_marks(connection, ids))
 
 
-async def _list_runs(
-    database: Database, tenant_id: UUID, run_filter: RunFilter, words: str | None, cursor: str | None, limit: int
-) -> RunList:
-    before = parse_page_cursor(cursor)
-    _check_filter(run_filter, words)
-    if words is not None:
-        return await _search_runs(database, tenant_id, run_filter, parse_query(words), before, limit)
+async def count_runs(database: Database, tenant_id: UUID) -> RunCounts:
+    """Return how many runs are in each view of the list, at most `MAX_COUNT`."""
     async with database.transaction(tenant_id) as connection:
-        summaries = await run_summaries.list_runs(connection, run_filter, before, limit + 1)
-    page = summaries[:limit]
-    return RunList(page, _render_key(page[-1]) if len(summaries) > limit else None)
+        counts = await ended_run_usage.count_runs(connection, [*COUNTED.values()], MAX_COUNT)
+    return RunCounts(**dict(zip(COUNTED, counts, strict=True)))
 
 
 def _check_filter(run_filter: RunFilter, words: str | None) -> None:
@@ -89,51 +142,82 @@ def _check_filter(run_filter: RunFilter, words: str | None) -> None:
         raise InvalidInput("created_before", "it is not after created_from", "Use a later time.")
 
 
+def _check_form(form: ListForm, run_filter: RunFilter, words: str | None, limit: int) -> None:
+    order = form.order
+    if form.with_minimaps and limit > MAX_MINIMAPS:
+        raise InvalidInput("limit", f"{limit} runs with their minimaps are too many", f"Use at most {MAX_MINIMAPS}.")
+    if words is None and order == "best":
+        raise InvalidInput("order", "without q, no run matches better than another", "Use q, or another order.")
+    if words is not None and order in ("oldest", "cost", "duration"):
+        raise InvalidInput("order", f"a search has no order by {order}", "Use best or newest, or leave out q.")
+    if order in ("cost", "duration") and run_filter.kind != "interactive":
+        raise InvalidInput("order", f"rollouts have no order by {order}", "Use newest or oldest.")
+    if form.pinned_first and (words is not None or run_filter.pinned is not None or order in ("cost", "duration")):
+        problem = "pinned runs stand first only in a list by time, without q and pinned"
+        raise InvalidInput("pinned_first", problem, "Leave one of them out.")
+
+
+async def _list_runs(
+    connection: Connection, run_filter: RunFilter, cursor: str | None, limit: int, form: ListForm
+) -> RunList:
+    if form.order == "cost" or form.order == "duration":
+        return await _list_by_total(connection, run_filter, form.order, parse_number_cursor(cursor), limit)
+    before = parse_page_cursor(cursor)
+    pinned: list[RunSummary] = []
+    if form.pinned_first:
+        if before is None:
+            only_pinned = replace(run_filter, pinned=True, latest_of_thread=False)
+            pinned = await run_summaries.list_runs(connection, only_pinned, None, form.pinned_first + 1)
+        run_filter = replace(run_filter, pinned=False)
+    summaries = await run_summaries.list_runs(
+        connection, run_filter, before, limit + 1, oldest_first=form.order == "oldest"
+    )
+    page = summaries[:limit]
+    cursor = render_page_cursor(_key_of(page[-1])) if len(summaries) > limit else None
+    first = tuple(pinned[: form.pinned_first])
+    return RunList(page, cursor, pinned=first, has_more_pinned=len(pinned) > len(first))
+
+
+async def _list_by_total(
+    connection: Connection, run_filter: RunFilter, total: Total, before: tuple[int, UUID] | None, limit: int
+) -> RunList:
+    """Return a page of ended runs, the largest total first."""
+    page: list[RunSummary] = []
+    values: dict[UUID, int] = {}
+    for _ in range(MAX_WINDOWS):
+        keys = await ended_run_usage.list_by_total(connection, total, before, RUNS_PER_WINDOW)
+        values |= {run_id: value for value, run_id in keys}
+        passing = set(await run_summaries.filter_run_ids(connection, run_filter, [run_id for _, run_id in keys]))
+        ids = [run_id for _, run_id in keys if run_id in passing][: limit + 1 - len(page)]
+        found = await run_summaries.list_runs_among(connection, run_filter, ids, len(ids))
+        by_id = {summary.run.id: summary for summary in found}
+        page += [by_id[run_id] for run_id in ids if run_id in by_id]
+        if len(page) > limit:
+            last = page[limit - 1].run.id
+            return RunList(page[:limit], render_number_cursor((values[last], last)))
+        if len(keys) < RUNS_PER_WINDOW:
+            return RunList(page, None)
+        before = keys[-1]
+    return RunList(page, before and render_number_cursor(before))
+
+
 async def _search_runs(
-    database: Database,
+    connection: Connection,
     tenant_id: UUID,
     run_filter: RunFilter,
-    query: WordQuery,
-    before: PageKey | None,
+    words: str,
+    cursor: str | None,
     limit: int,
+    form: ListForm,
 ) -> RunList:
-    await index_queued_runs(database, tenant_id, MAX_INDEXED_PER_SEARCH)
-    async with database.transaction(tenant_id) as connection:
-        tsquery = render_tsquery(query, tenant_id)
-        summaries, continues_at = await _find_matching(connection, run_filter, tsquery, before, limit + 1)
-        page = summaries[:limit]
-        texts = await run_search.list_texts(connection, [summary.run.id for summary in page]) if page else []
-        unindexed = await run_search.count_queued_runs(connection, tenant_id)
+    query = parse_query(words)
+    search = list_newest_first if form.order == "newest" else list_best_first
+    page, following = await search(connection, tenant_id, run_filter, query, cursor, limit)
+    texts = await run_search.list_texts(connection, [summary.run.id for summary in page]) if page else []
+    unindexed = await run_search.count_queued_runs(connection, tenant_id)
     matches = {one.run_id: match for one in texts if (match := locate_match(query, one)) is not None}
-    cursor = _render_key(page[-1]) if len(summaries) > limit else continues_at and render_page_cursor(continues_at)
-    return RunList(page, cursor, matches, unindexed)
+    return RunList(page, following, matches, unindexed)
 
 
-async def _find_matching(
-    connection: Connection, run_filter: RunFilter, tsquery: str, before: PageKey | None, limit: int
-) -> tuple[list[RunSummary], PageKey | None]:
-    """Return the next matching runs, and where to continue after the last window. `None` means that it was the last."""
-    summaries: list[RunSummary] = []
-    if before is None and run_filter.created_before is not None:
-        before = run_filter.created_before, UUID(int=0)
-    for _ in range(MAX_WINDOWS):
-        keys = await run_search.find_runs(connection, tsquery, before, MATCHES_PER_WINDOW)
-        summaries += await run_summaries.list_runs_among(connection, run_filter, _ids(keys), limit - len(summaries))
-        if len(keys) < MATCHES_PER_WINDOW or _is_before(keys[-1], run_filter):
-            return summaries, None
-        before = keys[-1]
-        if len(summaries) >= limit:
-            break
-    return summaries, before
-
-
-def _is_before(key: PageKey, run_filter: RunFilter) -> bool:
-    return run_filter.created_from is not None and key[0] < run_filter.created_from
-
-
-def _ids(keys: Sequence[PageKey]) -> list[UUID]:
-    return [run_id for _, run_id in keys]
-
-
-def _render_key(last: RunSummary) -> str:
-    return render_page_cursor((last.run.created_at, last.run.id))
+def _key_of(summary: RunSummary) -> PageKey:
+    return summary.run.created_at, summary.run.id

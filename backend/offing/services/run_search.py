@@ -17,7 +17,7 @@ from offing.library.word_query import (
 )
 from offing.storage import run_search as rows
 from offing.storage.pool import Database
-from offing.storage.run_search import RunTexts
+from offing.storage.run_search import RunTexts, RunWords
 
 MAX_RUNS_PER_BATCH = 20
 """Runs that one statement indexes, so that a worker that writes a report does not wait long for it."""
@@ -26,6 +26,7 @@ MAX_RUNS_PER_BATCH = 20
 class MatchLocation(StrEnum):
     TITLE = "title"
     QUESTION = "question"
+    TAG = "tag"
     REPORT = "report"
 
 
@@ -37,6 +38,10 @@ class RunMatch:
     excerpt: str
     marks: tuple[tuple[int, int], ...] = ()
     """Where the searched words stand in the excerpt, in code points, ends excluded."""
+    question_marks: tuple[tuple[int, int], ...] = ()
+    """Where they stand in the question."""
+    title_marks: tuple[tuple[int, int], ...] = ()
+    """Where they stand in the title that a person gave the run."""
 
 
 async def index_queued_runs(database: Database, tenant_id: UUID, limit: int) -> int:
@@ -66,7 +71,11 @@ async def _index_batch(database: Database, tenant_id: UUID, limit: int) -> tuple
         queued = await rows.list_queued_runs(connection, tenant_id, limit)
         texts = await rows.list_texts(connection, [run.run_id for run in queued]) if queued else []
     by_id = {run.run_id: run for run in queued}
-    words = await asyncio.to_thread(lambda: {by_id[one.run_id]: _list_words(tenant_id, one) for one in texts})
+    words = await asyncio.to_thread(
+        lambda: {
+            by_id[one.run_id]: RunWords(_list_words(tenant_id, one), _list_head_words(tenant_id, one)) for one in texts
+        }
+    )
     if not words:
         return len(queued), 0
     async with database.transaction(tenant_id, pipelined=True) as connection:
@@ -74,8 +83,18 @@ async def _index_batch(database: Database, tenant_id: UUID, limit: int) -> tuple
 
 
 def _list_words(tenant_id: UUID, texts: RunTexts) -> list[str]:
+    return _list_prefixed(tenant_id, (texts.question, texts.title, *texts.tags, *texts.report))
+
+
+def _list_head_words(tenant_id: UUID, texts: RunTexts) -> dict[str, list[str]]:
+    """Return the words of a run's head by their weight."""
+    by_weight = {"A": (texts.title,), "B": (texts.question,), "C": texts.headings, "D": texts.tags}
+    return {weight: _list_prefixed(tenant_id, of_weight) for weight, of_weight in by_weight.items()}
+
+
+def _list_prefixed(tenant_id: UUID, texts: Sequence[str]) -> list[str]:
     prefix = get_prefix(tenant_id)
-    return [prefix + term for term in list_indexed_terms((texts.question, texts.title, *texts.report))]
+    return [prefix + term for term in list_indexed_terms(texts)]
 
 
 def get_prefix(tenant_id: UUID) -> str:
@@ -102,11 +121,19 @@ def render_tsquery(query: WordQuery, tenant_id: UUID) -> str:
     return " & ".join(parts)
 
 
+def render_rank_query(query: WordQuery, tenant_id: UUID) -> str:
+    """Return the query by which matches are ranked: any of the terms, in Postgres' notation."""
+    prefix = get_prefix(tenant_id)
+    terms = [f"'{prefix}{term}'" for term in dict.fromkeys((*query.terms, *query.last_terms))]
+    return " | ".join((*terms, *([f"'{prefix}{query.beginning}':*"] if query.beginning else ())))
+
+
 def locate_match(query: WordQuery, texts: RunTexts) -> RunMatch | None:
     """Return the text of a run that matches best. `None` means that it has changed and matches no more."""
     candidates: Sequence[tuple[MatchLocation, str]] = [
         (MatchLocation.TITLE, texts.title),
         (MatchLocation.QUESTION, texts.question),
+        *((MatchLocation.TAG, tag) for tag in texts.tags),
         *((MatchLocation.REPORT, text) for text in texts.report),
     ]
     best = find_best_text(query, [text for _, text in candidates])
@@ -114,4 +141,5 @@ def locate_match(query: WordQuery, texts: RunTexts) -> RunMatch | None:
         return None
     location, text = candidates[best]
     excerpt = cut_excerpt(query, text)
-    return RunMatch(location, excerpt, locate_terms(query, excerpt))
+    marks, *of_name = (locate_terms(query, one) for one in (excerpt, texts.question, texts.title))
+    return RunMatch(location, excerpt, marks, *of_name)

@@ -9,7 +9,8 @@ from offing.storage.installation import TableSize
 from offing.storage.pool import Database
 
 TABLES_BY_KIND: Mapping[str, str] = {
-    "runs": "thread run step intent input_request child_run run_tag run_search run_search_queue reservation",
+    "runs": "thread run step intent input_request child_run run_tag run_search run_search_queue ended_run_usage "
+    "reservation",
     "reports": "report citation",
     "checkpoints": "checkpoint checkpoint_write checkpoint_value",
     "role_calls": "text_part segment role_call completion_span",

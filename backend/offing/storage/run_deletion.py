@@ -22,6 +22,8 @@ LOCK_RUNS_FROM = f"""
      order by created_at, id for update
 """
 
+SORT_LATEST_FIRST = "select id from run where id = any(%s) order by created_at desc, id desc"
+
 LIST_DESCENDANTS = """
     with recursive family(run_id) as (
       select unnest(%(runs)s::uuid[])
@@ -81,6 +83,11 @@ DELETE_STATES = f"""
 DELETE_RUNS = "delete from run where id = any(%s)"
 
 DELETE_EMPTY_THREAD = "delete from thread t where id = %s and not exists (select from run where thread_id = t.id)"
+
+
+async def sort_latest_first(connection: Connection, run_ids: Sequence[UUID]) -> list[UUID]:
+    """Return those of the runs that exist, the latest first."""
+    return [id for (id,) in await (await connection.execute(SORT_LATEST_FIRST, (list(run_ids),))).fetchall()]
 
 
 async def lock_runs_from(connection: Connection, run_id: UUID) -> list[RunRow]:

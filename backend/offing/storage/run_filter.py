@@ -34,6 +34,8 @@ class RunFilter:
     """End of the range of creation, exclusive."""
     cites: UUID | None = None
     """Only runs whose reports cite this source."""
+    latest_of_thread: bool = False
+    """Only the latest run of each thread: of those that are archived, and of those that are not."""
 
 
 WAITS_FOR_PERSON = """
@@ -43,6 +45,15 @@ WAITS_FOR_PERSON = """
 
 
 CITES_SOURCE = "run.id in (select run_id from citation where citation.source_id = %(cites)s)"
+
+
+IS_LATEST_OF_THREAD = """
+    not exists (
+      select from run later
+       where later.thread_id = run.thread_id and later.kind = 'interactive'
+         and (later.archived_at is null) = (run.archived_at is null)
+         and (later.created_at, later.id) > (run.created_at, run.id))
+"""
 
 
 def list_conditions(run_filter: RunFilter, created_at: LiteralString) -> list[LiteralString]:
@@ -57,6 +68,7 @@ def list_conditions(run_filter: RunFilter, created_at: LiteralString) -> list[Li
         (run_filter.thread_id is not None, "thread_id = %(thread)s"),
         (run_filter.waiting_for_person, WAITS_FOR_PERSON),
         (run_filter.cites is not None, CITES_SOURCE),
+        (run_filter.latest_of_thread, IS_LATEST_OF_THREAD),
         (run_filter.pinned is True, "pinned_at is not null"),
         (run_filter.pinned is False, "pinned_at is null"),
         (run_filter.archived is True, "archived_at is not null"),

@@ -23,12 +23,15 @@ SUMMARY_COLUMNS = f"""
       where input_request.run_id = run.id and responded_at is null and run.ended_at is null) as pending_input_requests,
     coalesce(nullif(title, ''),
              (select body->>'title' from report where report.run_id = run.id order by version desc limit 1)),
-    title, array(select tag from run_tag where run_tag.run_id = run.id order by position), pinned_at, archived_at
+    title, array(select tag from run_tag where run_tag.run_id = run.id order by position), pinned_at, archived_at,
+    (select count(*) from (select from run other where other.thread_id = run.thread_id limit 100) as of_thread)
 """
 
 GET_RUN_SUMMARY = f"select {SUMMARY_COLUMNS} from run where id = %s"
 
 LIST_RUNS = f"select {SUMMARY_COLUMNS} from run where kind = %(kind)s"
+
+FILTER_RUN_IDS = "select id from run where kind = %(kind)s"
 
 LIST_RUNS_OF_TAG = f"""
     select {SUMMARY_COLUMNS} from run_tag join run on run.id = run_tag.run_id
@@ -100,6 +103,8 @@ class RunSummary:
     pending_input_requests: int = 0
     """Number of pending input requests."""
     labels: RunLabels = NO_LABELS
+    thread_run_count: int = 1
+    """Number of runs of its thread, at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +135,19 @@ async def get_token_details(connection: Connection, run_id: UUID) -> TokenDetail
 
 
 async def list_runs(
-    connection: Connection, run_filter: RunFilter, before: PageKey | None, limit: int
+    connection: Connection, run_filter: RunFilter, before: PageKey | None, limit: int, *, oldest_first: bool = False
 ) -> list[RunSummary]:
-    """Return runs after `before`, newest first."""
+    """Return runs after `before`, newest first or oldest first."""
     is_of_tag = run_filter.tag is not None
     key: tuple[LiteralString, LiteralString] = (
         ("run_created_at", "run_tag.run_id") if is_of_tag else ("created_at", "id")
     )
     conditions = list_conditions(run_filter, key[0])
     if before is not None:
-        conditions.append(f"({key[0]}, {key[1]}) < (%(before_at)s, %(before_id)s)")
-    order: LiteralString = f"order by {key[0]} desc, {key[1]} desc limit %(limit)s"
+        is_after: LiteralString = ">" if oldest_first else "<"
+        conditions.append(f"({key[0]}, {key[1]}) {is_after} (%(before_at)s, %(before_id)s)")
+    direction: LiteralString = "asc" if oldest_first else "desc"
+    order: LiteralString = f"order by {key[0]} {direction}, {key[1]} {direction} limit %(limit)s"
     statement: LiteralString = " and ".join((LIST_RUNS_OF_TAG if is_of_tag else LIST_RUNS, *conditions))
     values = {**get_parameters(run_filter), "limit": limit}
     if before is not None:
@@ -152,12 +159,27 @@ async def list_runs_among(
     connection: Connection, run_filter: RunFilter, run_ids: Sequence[UUID], limit: int
 ) -> list[RunSummary]:
     """Return those of the given runs that pass the filter, newest first."""
+    if not run_ids:
+        return []
+    statement = " and ".join((LIST_RUNS, *_conditions_among(run_filter)))
+    values = {**get_parameters(run_filter), "among": list(run_ids), "limit": limit}
+    return await _query_summaries(connection, f"{statement} order by created_at desc, id desc limit %(limit)s", values)
+
+
+async def filter_run_ids(connection: Connection, run_filter: RunFilter, run_ids: Sequence[UUID]) -> list[UUID]:
+    """Return the ids of those of the given runs that pass the filter, in any order."""
+    if not run_ids:
+        return []
+    statement = " and ".join((FILTER_RUN_IDS, *_conditions_among(run_filter)))
+    values = {**get_parameters(run_filter), "among": list(run_ids)}
+    return [id for (id,) in await (await connection.execute(statement, values, prepare=False)).fetchall()]
+
+
+def _conditions_among(run_filter: RunFilter) -> list[LiteralString]:
     conditions: list[LiteralString] = ["id = any(%(among)s)", *list_conditions(run_filter, "created_at")]
     if run_filter.tag is not None:
         conditions.append("exists (select from run_tag where run_tag.run_id = run.id and tag = %(tag)s)")
-    statement = " and ".join((LIST_RUNS, *conditions))
-    values = {**get_parameters(run_filter), "among": list(run_ids), "limit": limit}
-    return await _query_summaries(connection, f"{statement} order by created_at desc, id desc limit %(limit)s", values)
+    return conditions
 
 
 async def _query_summaries(
@@ -217,6 +239,6 @@ async def list_runs_of_threads(connection: Connection, thread_ids: Sequence[UUID
 
 
 def _summary_from_row(row: Sequence[Any]) -> RunSummary:
-    *columns, lease_until, questions, title, given_title, tags, pinned_at, archived_at = row
+    *columns, lease_until, questions, title, given_title, tags, pinned_at, archived_at, thread_runs = row
     labels = RunLabels(given_title, tuple(tags), pinned_at, archived_at)
-    return RunSummary(runs.run_from_row(columns), title, lease_until, questions, labels)
+    return RunSummary(runs.run_from_row(columns), title, lease_until, questions, labels, thread_runs)

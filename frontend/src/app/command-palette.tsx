@@ -1,20 +1,29 @@
 import { i18n } from "@lingui/core";
 import { plural, t } from "@lingui/core/macro";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery } from "@tanstack/react-query";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { SECTIONS } from "@/features/settings/sections";
 import { type QuestionPreset, questionPresetsQuery } from "@/shared/api/asking";
-import { foundRunsQuery, type Run, runName } from "@/shared/api/runs";
+import { foundRunsQuery, type Run, type RunListFilter, runName } from "@/shared/api/runs";
 import { runStatusLabel } from "@/shared/format/run-labels";
+import { type LanguageChoice, useLanguageChoice } from "@/shared/language/language";
+import { LANGUAGES } from "@/shared/language/languages";
 import { Dialog } from "@/shared/ui/dialog";
 import { useDebounced } from "@/shared/ui/hooks";
 import { combineQueries, Failure } from "@/shared/ui/loaded";
-import { followingTheme, setTheme, THEME_NAMES, type Theme, useTheme } from "@/shared/ui/theme";
+import { ProblemNote } from "@/shared/ui/problem-note";
+import { setTheme, THEME_NAMES, THEMES, type Theme, useTheme } from "@/shared/ui/theme";
 import { SCREENS, type Screen } from "./screens";
 import "./command-palette.css";
 
 interface PaletteProps {
   onClose(): void;
   onScreen(to: Screen["to"]): void;
+  /** Called with the view of the list of runs to open. */
+  onRuns(view: RunListFilter): void;
+  onCompare(): void;
+  /** Called with the name of a section of the settings. */
+  onSection(name: string): void;
   onRun(runId: string): void;
   onAsk(question: string): void;
   /** Called with a saved way to ask. */
@@ -27,6 +36,8 @@ interface Command {
   /** What kind of thing it is, or the keys that do the same. */
   note: string;
   run(): void;
+  /** Whether the palette stays open until the command has succeeded. */
+  staysOpen?: boolean;
 }
 
 /** Maximum number of runs that are listed. */
@@ -41,11 +52,21 @@ export function CommandPalette(props: PaletteProps) {
   const runs = useQuery({ ...foundRunsQuery(searched, MAX_RUNS), placeholderData: keepPreviousData });
   const isSettled = searched === search && !runs.isPlaceholderData;
   const theme = useTheme();
+  const [language, setLanguage] = useLanguageChoice();
+  const changeLanguage = useMutation({ mutationFn: setLanguage, onSuccess: props.onClose });
   const found = runs.data ? runs.data : [];
   // While the next search is under way, the runs of the last one stay as far as they match, so Enter opens no other.
   const listed = isSettled ? found : found.filter((run) => containsWords(runName(run), search));
   const presets = useQuery(questionPresetsQuery);
-  const commands = listCommands(search, listed, presets.data?.items, theme, props);
+  const actions: Command[] = [
+    ...listScreens(props),
+    ...listPresets(presets.data?.items ?? [], props),
+    ...listViews(props),
+    ...listSections(props),
+    ...listThemes(theme),
+    ...listLanguages(language, changeLanguage.mutate),
+  ];
+  const commands = listCommands(search, actions, listed, props);
   const index = Math.min(active, commands.length - 1);
   const id = useId();
   const input = useRef<HTMLInputElement>(null);
@@ -53,7 +74,8 @@ export function CommandPalette(props: PaletteProps) {
 
   const carryOut = (command: Command | undefined) => {
     if (!command) return;
-    props.onClose();
+    // A language is loaded first, and the palette says so if it cannot be.
+    if (!command.staysOpen) props.onClose();
     command.run();
   };
   const handleKeyDown = (event: KeyboardEvent) => {
@@ -73,14 +95,14 @@ export function CommandPalette(props: PaletteProps) {
           dir="auto"
           className="field"
           role="combobox"
-          aria-label={t`Find a screen or a run, or ask a question`}
+          aria-label={t`Find a screen or a run, do something, or ask a question`}
           aria-expanded="true"
           aria-autocomplete="list"
           aria-controls={`${id}-list`}
           aria-activedescendant={commands[index] && `${id}-${commands[index].id}`}
           autoComplete="off"
           spellCheck={false}
-          placeholder={t`Find a screen or a run, or ask a question`}
+          placeholder={t`Find a screen or a run, do something, or ask a question`}
           value={text}
           onChange={(event) => {
             setText(event.target.value);
@@ -113,6 +135,7 @@ export function CommandPalette(props: PaletteProps) {
           {plural(commands.length, { one: "# match", other: "# matches" })}
         </p>
         <Failure query={combineQueries({ runs, presets })} />
+        <ProblemNote error={changeLanguage.error} />
       </div>
     </Dialog>
   );
@@ -127,37 +150,95 @@ function containsWords(text: string, search: string): boolean {
   return words.every((word) => text.toLowerCase().includes(word));
 }
 
-/** Return the commands that contain every word of the search text. Asking is always possible once there is text. */
-function listCommands(
-  search: string,
-  runs: readonly Run[],
-  presets: readonly QuestionPreset[] | undefined,
-  theme: Theme,
-  to: Omit<PaletteProps, "onClose">,
-) {
-  const next = followingTheme(theme);
-  const commands: Command[] = [
-    ...SCREENS.map((screen) => ({
-      id: `screen${screen.to.replace("/", "-")}`,
-      name: t`Go to ${i18n._(screen.name)}`,
-      note: screen.keys,
-      run: () => to.onScreen(screen.to),
-    })),
-    ...(presets?.map(({ id, name }) => ({
-      id: `preset-${id}`,
-      name: t`Ask as in “${name}”`,
-      note: t`saved way to ask`,
-      run: () => to.onPreset(id),
-    })) ?? []),
-    { id: "theme", name: t`Change theme to ${i18n._(THEME_NAMES[next])}`, note: t`theme`, run: () => setTheme(next) },
+type Handlers = Omit<PaletteProps, "onClose">;
+
+function listScreens({ onScreen }: Handlers): Command[] {
+  const screens = SCREENS.map((screen) => ({
+    id: `screen${screen.to.replace("/", "-")}`,
+    name: t`Go to ${i18n._(screen.name)}`,
+    note: screen.keys,
+    run: () => onScreen(screen.to),
+  }));
+  return [{ id: "new", name: t`New question`, note: t`action`, run: () => onScreen("/") }, ...screens];
+}
+
+function listPresets(presets: readonly QuestionPreset[], { onPreset }: Handlers): Command[] {
+  return presets.map(({ id, name }) => ({
+    id: `preset-${id}`,
+    name: t`Ask as in “${name}”`,
+    note: t`saved way to ask`,
+    run: () => onPreset(id),
+  }));
+}
+
+function listViews({ onRuns, onCompare }: Handlers): Command[] {
+  const views: { id: string; name: string; filter: RunListFilter }[] = [
+    { id: "waiting", name: t`Runs that wait for you`, filter: { state: "waiting" } },
+    { id: "active", name: t`Runs that are running`, filter: { state: "active" } },
+    { id: "failed", name: t`Runs that failed`, filter: { state: "failed" } },
+    { id: "pinned", name: t`Pinned runs`, filter: { pinned: true } },
+    { id: "archived", name: t`Archived runs`, filter: { archived: true } },
   ];
-  const matching = commands.filter(({ name }) => containsWords(name, search));
+  return [
+    { id: "compare", name: t`Compare two runs`, note: t`action`, run: onCompare },
+    ...views.map(({ id, name, filter }) => ({ id: `runs-${id}`, name, note: t`list`, run: () => onRuns(filter) })),
+  ];
+}
+
+function listSections({ onSection }: Handlers): Command[] {
+  return SECTIONS.map(({ name, title, description }) => ({
+    id: `section-${name}`,
+    name: t`Settings: ${i18n._(title)}`,
+    note: i18n._(description),
+    run: () => onSection(name),
+  }));
+}
+
+function listThemes(current: Theme): Command[] {
+  return THEMES.filter((theme) => theme !== current).map((theme) => ({
+    id: `theme-${theme}`,
+    name: t`Change theme to ${i18n._(THEME_NAMES[theme])}`,
+    note: t`theme`,
+    run: () => setTheme(theme),
+  }));
+}
+
+function listLanguages(current: LanguageChoice, change: (language: LanguageChoice) => void): Command[] {
+  const choices: [LanguageChoice, string][] = [
+    ["en", LANGUAGES.en],
+    ["zh-Hans", LANGUAGES["zh-Hans"]],
+    ["browser", t`as the browser`],
+  ];
+  return choices
+    .filter(([choice]) => choice !== current)
+    .map(([choice, name]) => ({
+      id: `language-${choice}`,
+      name: t`Change language to ${name}`,
+      // In every language, so that a reader of another one finds it.
+      note: "Language · 语言",
+      run: () => change(choice),
+      staysOpen: true,
+    }));
+}
+
+/**
+ * Return the actions of which name and note contain every word of the search text, and the runs: before the actions that
+ * are seldom used, and after them once someone types. Asking is always possible once there is text.
+ */
+function listCommands(search: string, actions: readonly Command[], runs: readonly Run[], to: Handlers): Command[] {
   const found = runs.map((run) => ({
     id: `run-${run.id}`,
     name: runName(run),
     note: run.pinned_at ? t`pinned` : runStatusLabel(run).label,
     run: () => to.onRun(run.id),
   }));
+  if (!search) {
+    const isOften = ({ id }: Command) => id === "new" || id.startsWith("screen") || id.startsWith("preset");
+    return [...actions.filter(isOften), ...found, ...actions.filter((action) => !isOften(action))];
+  }
+  const isNamed = ({ name }: Command) => containsWords(name, search);
+  const isNoted = (command: Command) => !isNamed(command) && containsWords(`${command.name} ${command.note}`, search);
+  const matching = [...actions.filter(isNamed), ...actions.filter(isNoted)];
   const ask = { id: "ask", name: t`Ask “${search}”`, note: t`new question`, run: () => to.onAsk(search) };
-  return [...matching, ...found, ...(search ? [ask] : [])];
+  return [...matching, ...found, ask];
 }

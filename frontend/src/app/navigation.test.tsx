@@ -1,6 +1,7 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { act, screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { afterEach, expect, test } from "vitest";
+import { applyLanguage } from "@/shared/language/language";
 import { readDraft, storeDraft } from "@/shared/ui/drafts";
 import { setTheme } from "@/shared/ui/theme";
 import { aRun, RUN_ID } from "@/testing/builders";
@@ -137,10 +138,10 @@ test("a new question in the palette is asked at once, and Enter does not open a 
 test("arrow keys of the palette choose a screen, and Ctrl+K closes it again", async () => {
   const { user, router } = renderPage("/library");
   await user.click(await screen.findByRole("button", { name: "Find" }));
-  await screen.findByRole("option", { name: /Go to Ask/, selected: true });
+  await screen.findByRole("option", { name: /New question/, selected: true });
   await user.keyboard("{ArrowUp}");
-  expect(screen.getByRole("option", { name: /Change theme/, selected: true })).toBeVisible();
-  await user.keyboard("{ArrowUp}{Enter}");
+  expect(screen.getByRole("option", { name: /Change language/, selected: true })).toBeVisible();
+  await user.keyboard("{ArrowDown>6/}{Enter}");
   await waitFor(() => expect(router.state.location.pathname).toBe("/settings"));
   await user.keyboard("{Meta>}k{/Meta}");
   await screen.findByRole("listbox", { name: "Matches" });
@@ -154,6 +155,28 @@ test("the palette changes the theme, which the navigation shows", async () => {
   await user.type(await screen.findByRole("combobox", { name: /Find a screen/ }), "theme{Enter}");
   expect(document.documentElement.dataset.theme).toBe("light");
   expect(screen.getByRole("button", { name: "Theme: light. Change theme" })).toBeVisible();
+});
+
+test.each([
+  ["two runs", "/runs/compare", {}],
+  ["wait you", "/runs", { state: "waiting" }],
+  ["settings spending", "/settings/spending", {}],
+  ["who can read", "/settings/share-links", {}],
+])("the palette finds the action for “%s”", async (words, path, search) => {
+  const { user, router } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Find" }));
+  await user.type(await screen.findByRole("combobox", { name: /Find a screen/ }), `${words}{Enter}`);
+  await waitFor(() => expect(router.state.location.pathname).toBe(path));
+  expect(router.state.location.search).toEqual(search);
+});
+
+test("the palette changes the language", async () => {
+  const { user } = renderPage("/library");
+  await user.click(await screen.findByRole("button", { name: "Find" }));
+  await user.type(await screen.findByRole("combobox", { name: /Find a screen/ }), "语言 简体{Enter}");
+  expect(await screen.findByRole("heading", { name: "文档库" })).toBeVisible();
+  await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
+  await act(() => applyLanguage("en"));
 });
 
 test("the palette puts a new question into the form, and a replaced draft can be restored", async () => {

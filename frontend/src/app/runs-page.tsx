@@ -18,7 +18,7 @@ interface RunsPageProps {
   onExample(question: string): void;
 }
 
-/** All runs, newest first, with what narrows them down. */
+/** All runs with what narrows and orders them. */
 export function RunsPage({ search, onSearch, onExample }: RunsPageProps) {
   const { all: showsAll = false, q: text = "", ...others } = search;
   const q = useDebounced(text.trim(), 250);
@@ -43,6 +43,7 @@ export function RunsPage({ search, onSearch, onExample }: RunsPageProps) {
         filter={filter}
         showsAll={showsAll}
         onShowAll={() => onSearch({ ...search, all: true }, true)}
+        onAllPinned={() => onSearch({ ...search, pinned: true }, true)}
         onTag={(tag) => onSearch({ ...search, tag }, true)}
         onClear={() => onSearch({}, true)}
         onExample={onExample}

@@ -2,7 +2,7 @@
 
 import { REPORT_PARTS, type ReportPart } from "@/features/report/report-parts";
 import { LINK_PROBLEMS, type LinkProblem } from "@/features/session/link-problems";
-import type { RunListFilter } from "@/shared/api/runs";
+import { RUN_ORDERS, type RunListFilter } from "@/shared/api/runs";
 
 export const TABS = ["timeline", "state", "graph", "sources", "report", "cost", "tokens"] as const;
 export type Tab = (typeof TABS)[number];
@@ -98,8 +98,11 @@ export function runListSearch(raw: Record<string, unknown>): RunListSearch {
   const state = RUN_STATES.find((name) => name === raw.state);
   const cites = typeof raw.cites === "string" && UUID.test(raw.cites) ? raw.cites : undefined;
   const q = parseText(raw.q)?.slice(0, MAX_RUN_QUERY_CHARS);
+  const order = RUN_ORDERS.find((name) => name === raw.order);
+  const isPossible = q ? order === "newest" : order !== "best" && order !== "newest";
   return {
     ...(q && { q }),
+    ...(order && isPossible && { order }),
     ...(state && { state }),
     ...(graph && { graph }),
     ...(tag && { tag }),

@@ -68,6 +68,9 @@ function usePalette(isEnabled: boolean): { open(): void; element: ReactNode } {
       <CommandPalette
         onClose={close}
         onScreen={(to) => navigate({ to })}
+        onRuns={(search) => navigate({ to: "/runs", search })}
+        onCompare={() => navigate({ to: "/runs/compare", search: {} })}
+        onSection={(section) => navigate({ to: "/settings/$section", params: { section } })}
         onRun={(runId) => navigate({ to: "/runs/$runId", params: { runId }, search: {} })}
         onAsk={(question) => navigate({ to: "/", search: { ask: question } })}
         onPreset={(preset) => navigate({ to: "/", search: { preset } })}

@@ -39,6 +39,9 @@ export const server = setupServer(
     HttpResponse.json({ items: [aModel()], total: 1, source: "server", problem: "" }),
   ),
   http.get(at("/presets"), () => HttpResponse.json([])),
+  http.get(at("/runs/counts"), () =>
+    HttpResponse.json({ waiting_for_person: 0, active: 0, failed: 0, pinned: 0, archived: 0 }),
+  ),
   http.get(at("/graphs"), () =>
     HttpResponse.json([
       aGraph(),

@@ -1,5 +1,6 @@
 """Routes for runs: submit, list, read and control them."""
 
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -22,6 +23,7 @@ from offing.api.schemas import (
     CreationTime,
     ForkIn,
     RunChangeIn,
+    RunCountsOut,
     RunDeletionOut,
     RunDetail,
     RunIn,
@@ -41,7 +43,7 @@ from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
 from offing.services.offline_runs import find_remote_library_model
 from offing.services.run_labels import LabelChange
-from offing.services.run_lists import MAX_MINIMAPS
+from offing.services.run_lists import MAX_MINIMAPS, MAX_PINNED_FIRST, ListForm, RunOrder
 from offing.services.runs import RunRequest, choose_preset_engines
 from offing.storage.run_filter import RunFilter, StatusGroup
 from offing.telemetry.tracing import current_traceparent
@@ -117,8 +119,8 @@ async def list_runs(
         str | None,
         Query(
             max_length=200,
-            description="Words that all occur in the question, the given title or the latest report, in any form: "
-            "connecting finds connection. The last word may be incomplete.",
+            description="Words that all occur in the question, the given title, the tags or the latest report, in any "
+            "form: connecting finds connection. The last word may be incomplete.",
         ),
     ] = None,
     kind: Annotated[
@@ -128,10 +130,32 @@ async def list_runs(
         bool,
         Query(description=f"true: with the step minimap of each run. `limit` may then be at most {MAX_MINIMAPS}."),
     ] = False,
-    cursor: Cursor = None,
+    order: Annotated[
+        RunOrder | None,
+        Query(
+            description="best: with `q`, the best match first. cost and duration: the most first, of runs that have "
+            "ended. Default: best with `q`, else newest."
+        ),
+    ] = None,
+    pinned_first: Annotated[
+        int,
+        Query(
+            ge=0,
+            le=MAX_PINNED_FIRST,
+            description="Number of pinned runs that stand before the others, in `pinned` of the first page. `items` "
+            "then has only runs that are not pinned. 0: pinned runs stand among the others.",
+        ),
+    ] = 0,
+    latest_of_thread: Annotated[
+        bool, Query(description="true: only the latest run of each thread, which stands for the thread.")
+    ] = False,
+    cursor: Annotated[str | None, Query(max_length=500, description="`next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> RunPage:
-    """List runs, newest first, also with `q`. A page of a search may be shorter than `limit` and not be the last."""
+    """List runs, newest first, or with `q` the best match first.
+
+    A page of a search or of a list by cost or duration may be shorter than `limit` and not be the last.
+    """
     run_filter = RunFilter(
         status=status,
         graph=graph,
@@ -145,12 +169,21 @@ async def list_runs(
         created_from=created_from,
         created_before=created_before,
         cites=cites,
+        latest_of_thread=latest_of_thread,
     )
     words = q if q and q.strip() else None  # space after the last word means that it is complete
-    listed = await run_lists.list_runs(
-        deps.database, caller.tenant_id, run_filter, words, cursor, limit, with_minimaps=minimap
-    )
+    form = ListForm(order, minimap, pinned_first)
+    listed = await run_lists.list_runs(deps.database, caller.tenant_id, run_filter, words, cursor, limit, form)
     return serializers.serialize_run_list(listed)
+
+
+@router.get("/counts")
+async def count_runs(caller: CurrentCaller, deps: Deps) -> RunCountsOut:
+    """Count the runs that wait for a person, are active, failed, pinned or archived, up to 100 each.
+
+    Archived runs are counted only as archived.
+    """
+    return RunCountsOut.model_validate(asdict(await run_lists.count_runs(deps.database, caller.tenant_id)))
 
 
 @router.get("/{run_id}", responses=RUN_NOT_FOUND)

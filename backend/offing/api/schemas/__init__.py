@@ -227,6 +227,8 @@ class RunMatchOut(ApiModel):
     location: MatchLocation
     excerpt: str = Field(description="The text around the first match, as one line.")
     marks: list[MarkOut] = Field(default=[], description="The searched words in the excerpt, in order.")
+    question_marks: list[MarkOut] = Field(default=[], description="The searched words in the question, in order.")
+    title_marks: list[MarkOut] = Field(default=[], description="The searched words in the given title, in order.")
 
 
 class RunOut(ApiModel):
@@ -265,6 +267,7 @@ class RunOut(ApiModel):
     match: RunMatchOut | None = Field(
         default=None, description="Where it matches the search `q` best. null: nothing was searched."
     )
+    thread_runs: int = Field(default=1, description="Number of runs of its thread. At most 100 are counted.")
     pending_input_requests: int = Field(default=0, description="Number of input requests that wait for a person.")
     forked_from_id: UUID | None = Field(
         default=None, description="The run that this run was forked from. null: it is not a fork."
@@ -346,11 +349,25 @@ class Page(ApiModel):
 
 class RunPage(Page):
     items: list[RunOut]
+    pinned: list[RunOut] = Field(
+        default=[], description="The pinned runs that stand first, if `pinned_first` asked for them. First page only."
+    )
+    has_more_pinned: bool = Field(default=False, description="Whether more runs are pinned than `pinned` has.")
     unindexed_runs: int = Field(
         default=0,
         description="Number of runs that the search `q` may have missed, because their words are still to be indexed: "
         "for some time after an upgrade. At most 10000 are counted.",
     )
+
+
+class RunCountsOut(ApiModel):
+    """Numbers of runs that are not archived, and of archived ones. 100 means 100 or more."""
+
+    waiting_for_person: int = Field(description="Runs with an input request that waits for a person.")
+    active: int = Field(description="Runs that are queued, running, waiting or paused.")
+    failed: int
+    pinned: int
+    archived: int
 
 
 class RunChangeIn(ApiModel):

@@ -3,11 +3,12 @@ import { Trans } from "@lingui/react/macro";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { hasEnded, type Run, recentRunsQuery } from "@/shared/api/runs";
+import { hasEnded, type Run, recentRunsQuery, runName } from "@/shared/api/runs";
 import { formatAgo, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
+import { MarkedText } from "@/shared/runs/marked-text";
 import { useDebounced, useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { Loaded } from "@/shared/ui/loaded";
@@ -15,31 +16,41 @@ import { GettingStarted } from "./getting-started";
 import "./recent-runs.css";
 
 interface RecentRunsProps {
-  /** Text that the listed questions contain. Empty lists all runs. */
+  /** Words that the listed runs contain. Empty lists the pinned and the latest runs. */
   search: string;
   onSearch(text: string): void;
   onExample(question: string): void;
 }
 
-/** The latest runs, with their minimaps in the same response, and the way to all runs. */
+/** Some pinned runs and the latest ones, with their minimaps in the same response, and the way to all runs. */
 export function LatestRuns({ search, onSearch, onExample }: RecentRunsProps) {
   const debouncedSearch = useDebounced(search.trim(), 250);
   const runs = useQuery({ ...recentRunsQuery(debouncedSearch), placeholderData: keepPreviousData });
-  if (!debouncedSearch && runs.data?.items.length === 0) return <GettingStarted onExample={onExample} />;
+  const isEmpty = runs.data?.items.length === 0 && !runs.data.pinned?.length;
+  if (!debouncedSearch && isEmpty) return <GettingStarted onExample={onExample} />;
   return (
     <RunSection search={search} onSearch={onSearch}>
       <Loaded
         query={runs}
         label={t`the runs`}
-        empty={({ items }) => (items.length === 0 ? <NothingFound search={debouncedSearch} /> : null)}
+        empty={({ items }) =>
+          debouncedSearch && items.length === 0 ? <NothingFound search={debouncedSearch} /> : null
+        }
       >
-        {({ items, next }) => (
+        {({ pinned, items, next }) => (
           <>
-            <ul>
-              {items.map((run) => (
-                <RunRow key={run.id} run={run} />
-              ))}
-            </ul>
+            {pinned && pinned.length > 0 && (
+              <>
+                <h3 className="recent-group">
+                  <Trans>Pinned</Trans>
+                </h3>
+                <RunRows runs={pinned} />
+                <h3 className="recent-group">
+                  <Trans>Latest</Trans>
+                </h3>
+              </>
+            )}
+            <RunRows runs={items} />
             {next && (
               <p>
                 <Link to="/runs" search={debouncedSearch ? { q: debouncedSearch } : {}}>
@@ -57,7 +68,7 @@ export function LatestRuns({ search, onSearch, onExample }: RecentRunsProps) {
 function NothingFound({ search }: { search: string }) {
   return (
     <p className="quiet">
-      <Trans>No question contains “{search}”.</Trans>
+      <Trans>No run contains “{search}”.</Trans>
     </p>
   );
 }
@@ -80,7 +91,7 @@ function RunSection({ search, onSearch, children }: RunSectionProps) {
           type="search"
           className="field"
           aria-label={t`Search runs`}
-          placeholder={t`Search questions`}
+          placeholder={t`Search runs`}
           value={search}
           onChange={(event) => onSearch(event.target.value)}
         />
@@ -90,14 +101,26 @@ function RunSection({ search, onSearch, children }: RunSectionProps) {
   );
 }
 
+function RunRows({ runs }: { runs: readonly Run[] }) {
+  return (
+    <ul>
+      {runs.map((run) => (
+        <RunRow key={run.id} run={run} />
+      ))}
+    </ul>
+  );
+}
+
 function RunRow({ run }: { run: Run }) {
   const now = useNow(30_000);
   const { label, tone } = runStatusLabel(run);
+  const name = runName(run);
+  const marks = run.given_title ? run.match?.title_marks : run.match?.question_marks;
   return (
     <li>
       <Link to="/runs/$runId" params={{ runId: run.id }} className="run-row">
         <span dir="auto" className="run-row-question">
-          {run.question}
+          <MarkedText text={name} marks={marks ?? []} />
         </span>
         <span className={`pill ${tone}`}>
           <i />
@@ -107,6 +130,11 @@ function RunRow({ run }: { run: Run }) {
         <span className="run-row-facts num">
           <span>{formatAgo(run.created_at, now)}</span>
           <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>
+          {run.thread_runs > 1 && (
+            <span>
+              {plural(run.thread_runs, { one: "# question in its thread", other: "# questions in its thread" })}
+            </span>
+          )}
           <span>{plural(run.last_seq, { one: "# step", other: "# steps" })}</span>
           {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}
           {run.usage.cost_usd > 0 && <span>{formatUsd(run.usage.cost_usd)}</span>}

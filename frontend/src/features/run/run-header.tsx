@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from "@/shared/format/numbers";
 import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
+import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
 import { RunFailure } from "./run-failure";
@@ -33,25 +34,14 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <StateLine run={run} />
         <UsageFacts run={run} />
-        <span className="quiet run-engine">
-          {run.graph} · {describeEngines(run)}
+        <span className="quiet run-engine" title={describeTechnically(run)}>
+          {describeAnswerers(run.engines, [])}
         </span>
         <span className="run-controls">{controls}</span>
       </div>
       <RunFailure run={run} />
     </section>
   );
-}
-
-function describeEngines(run: RunDetail): string {
-  const names = new Set(Object.values(run.engines).map(describeEngine));
-  return names.size > 0 ? [...names].join(", ") : t`default engine`;
-}
-
-function describeEngine(config: RunDetail["engines"][string]): string {
-  const fallbacks = (config.fallbacks ?? []).map((one) => one.model);
-  const name = [config.model || config.engine, ...fallbacks].join(t` or `);
-  return config.prompt_library ? t`${name} with ${config.prompt_library}` : name;
 }
 
 /** What the run does or waits for, with the duration from three seconds on. One line, so that nothing below moves. */

@@ -32,7 +32,7 @@ export function ShareForm({ runId, onClose }: ShareFormProps) {
     mutationFn: () => createShare(runId, { days, label, shows_question: showsQuestion }),
     onSuccess: () => {
       setLabel("");
-      return client.invalidateQueries({ queryKey: sharesQuery(runId).queryKey });
+      return client.invalidateQueries({ queryKey: ["shares"] });
     },
   });
   return (
@@ -146,7 +146,7 @@ function ShareItem({ share }: { share: Share }) {
   const now = useNow(60_000);
   const revoke = useMutation({
     mutationFn: () => revokeShare(share.id),
-    onSuccess: () => client.invalidateQueries({ queryKey: sharesQuery(share.run_id).queryKey }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["shares"] }),
   });
   const name = share.label || t`Link of ${formatDateTime(share.created_at, "short")}`;
   return (

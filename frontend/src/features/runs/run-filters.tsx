@@ -4,10 +4,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { graphsQuery } from "@/shared/api/installation";
 import { sourceName, sourceQuery } from "@/shared/api/library";
-import { type RunListFilter, tagsQuery } from "@/shared/api/runs";
+import { orderOf, RUN_ORDERS, type RunListFilter, type RunOrder, runCountsQuery, tagsQuery } from "@/shared/api/runs";
 import { Button, IconButton } from "@/shared/ui/button";
 import { Input, Select } from "@/shared/ui/field";
-import { Failure } from "@/shared/ui/loaded";
+import { combineQueries, Failure } from "@/shared/ui/loaded";
 import styles from "./runs.module.css";
 
 interface RunFiltersProps {
@@ -44,14 +44,15 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
   const tags = useQuery(tagsQuery);
   const graphs = useQuery({ ...graphsQuery, enabled: isOpen });
   const view = viewOf(filter);
-  const views: { key: View; label: string }[] = [
+  const counts = useQuery(runCountsQuery);
+  const views: { key: View; label: string; count?: number | undefined }[] = [
     { key: "all", label: t`All` },
-    { key: "waiting", label: t`Waiting for you` },
-    { key: "active", label: t`Running` },
+    { key: "waiting", label: t`Waiting for you`, count: counts.data?.waiting_for_person },
+    { key: "active", label: t`Running`, count: counts.data?.active },
     { key: "ended", label: t`Ended` },
-    { key: "failed", label: t`Failed` },
-    { key: "pinned", label: t`Pinned` },
-    { key: "archived", label: t`Archived` },
+    { key: "failed", label: t`Failed`, count: counts.data?.failed },
+    { key: "pinned", label: t`Pinned`, count: counts.data?.pinned },
+    { key: "archived", label: t`Archived`, count: counts.data?.archived },
   ];
   const tagNames = tags.data ? tags.data.items : [];
   const graphNames = graphs.data ? graphs.data.map(({ name }) => name) : [];
@@ -69,6 +70,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
           value={search}
           onChange={(event) => onSearch(event.target.value)}
         />
+        <OrderField filter={filter} onOrder={(order) => onFilter({ order })} />
         <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <Trans>Filters</Trans>
         </Button>
@@ -77,7 +79,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
         <legend className="visually-hidden">
           <Trans>Runs to show</Trans>
         </legend>
-        {views.map(({ key, label }) => (
+        {views.map(({ key, label, count }) => (
           <button
             key={key}
             type="button"
@@ -86,6 +88,8 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
             onClick={() => onFilter(filterOf(key))}
           >
             {label}
+            {count ? " " : null}
+            {count ? <Count value={count} /> : null}
           </button>
         ))}
       </fieldset>
@@ -109,7 +113,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
           <Day label={t`Until`} value={filter.until} min={filter.from} onChange={(until) => onFilter({ until })} />
         </div>
       )}
-      <Failure query={tags} />
+      <Failure query={combineQueries({ tags, counts })} />
       {isOpen && <Failure query={graphs} />}
       {isNarrowed && (
         <div className={styles.applied}>
@@ -122,6 +126,49 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
         </div>
       )}
     </search>
+  );
+}
+
+/** Runs beyond this number are not counted. */
+const MAX_COUNT = 99;
+
+function Count({ value }: { value: number }) {
+  return (
+    <span className={styles.count} title={value > MAX_COUNT ? t`More than ${MAX_COUNT}` : undefined}>
+      {value > MAX_COUNT ? `${MAX_COUNT}+` : value}
+    </span>
+  );
+}
+
+interface OrderFieldProps {
+  filter: RunListFilter;
+  onOrder(order: RunOrder | undefined): void;
+}
+
+/** In which order the runs are listed: those that a search has, or those of other lists. */
+function OrderField({ filter, onOrder }: OrderFieldProps) {
+  const orders: Record<RunOrder, string> = {
+    best: t`Best match first`,
+    newest: t`Newest first`,
+    oldest: t`Oldest first`,
+    cost: t`Most expensive first`,
+    duration: t`Longest first`,
+  };
+  const names = RUN_ORDERS.filter((name) => (filter.q ? name === "best" || name === "newest" : name !== "best"));
+  const shown = orderOf(filter);
+  return (
+    <Select
+      aria-label={t`Order`}
+      className={styles.order}
+      value={shown}
+      onChange={(event) => onOrder(names.find((name) => name === event.target.value))}
+    >
+      {names.map((name) => (
+        <option key={name} value={name}>
+          {orders[name]}
+        </option>
+      ))}
+    </Select>
   );
 }
 

@@ -1,11 +1,16 @@
 import { t } from "@lingui/core/macro";
+import { Trans } from "@lingui/react/macro";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Preset } from "@/shared/api/providers";
 import type { Run } from "@/shared/api/runs";
 import type { Organize } from "@/shared/runs/use-organize";
+import { Button } from "@/shared/ui/button";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import type { ListPosition } from "./list-position";
 import { RunRow } from "./run-row";
 import styles from "./runs.module.css";
+import { ThreadRuns } from "./thread-runs";
 import type { Selection } from "./use-selection";
 
 const ROW_HEIGHT = 84;
@@ -15,8 +20,18 @@ const ROWS_AHEAD = 20;
 
 interface RunListProps {
   runs: readonly Run[];
+  presets: readonly Preset[];
   selection: Selection;
   organize: Organize;
+  /** Number of runs at the start that are pinned. They have a heading, and so have the others. */
+  pinnedCount: number;
+  /** Leads to all pinned runs. `null` means that there are no more. */
+  onAllPinned: (() => void) | null;
+  /** Whether a run stands for its thread, so that its row opens the others. */
+  hasThreads: boolean;
+  /** How the list was left. `null` means that it is new. */
+  restored: ListPosition | null;
+  onPosition(position: ListPosition): void;
   /** Fetches the next page. `null` means that there is none, or that it is being fetched. */
   onMore: (() => void) | null;
   onTag(tag: string): void;
@@ -31,7 +46,9 @@ interface RunListProps {
  */
 export function RunList(props: RunListProps) {
   const { runs, selection, organize, onMore, onTag, onTags, onDelete, onCompare } = props;
-  const [current, setCurrent] = useState<string | null>(null);
+  const { presets, pinnedCount, onAllPinned, hasThreads, restored, onPosition } = props;
+  const [current, setCurrent] = useState<string | null>(restored?.current ?? null);
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [renaming, setRenaming] = useState<string | null>(null);
   const list = useRef<HTMLUListElement>(null);
   const [margin, setMargin] = useState(0);
@@ -50,7 +67,31 @@ export function RunList(props: RunListProps) {
     overscan: 6,
     scrollMargin: margin,
     useFlushSync: false,
+    ...(restored && { initialOffset: restored.top, initialMeasurementsCache: restored.measurements }),
   });
+  useLayoutEffect(() => {
+    const scroller = findScroller();
+    if (!scroller) return;
+    // A new list begins at its top, and one that was left is shown where it was.
+    scroller.scrollTop = restored?.top ?? 0;
+    const again = requestAnimationFrame(() => {
+      if (restored) scroller.scrollTop = restored.top;
+    });
+    return () => cancelAnimationFrame(again);
+  }, [restored]);
+  const note = useRef<() => void>(() => undefined);
+  useEffect(() => {
+    note.current = () => {
+      const top = findScroller()?.scrollTop ?? 0;
+      onPosition({ top, measurements: virtual.measurementsCache, current });
+    };
+  });
+  useEffect(() => {
+    const scroller = findScroller();
+    const handleScroll = () => note.current();
+    scroller?.addEventListener("scroll", handleScroll, { passive: true });
+    return () => scroller?.removeEventListener("scroll", handleScroll);
+  }, []);
   const items = virtual.getVirtualItems();
   const lastShown = items.at(-1)?.index ?? -1;
   useEffect(() => {
@@ -115,8 +156,11 @@ export function RunList(props: RunListProps) {
             className={styles.item}
             style={{ transform: `translateY(${item.start - margin}px)` }}
           >
+            {pinnedCount > 0 && item.index === 0 && <GroupName name={t`Pinned`} />}
+            {pinnedCount > 0 && item.index === pinnedCount && <GroupName name={t`Other runs`} />}
             <RunRow
               run={run}
+              presets={presets}
               organize={organize}
               isSelected={selection.has(run.id)}
               isCurrent={run.id === current}
@@ -132,12 +176,38 @@ export function RunList(props: RunListProps) {
               onDelete={() => onDelete([run])}
               onCompare={() => onCompare(run)}
               onFocus={() => setCurrent(run.id)}
+              onOpen={() => {
+                setCurrent(run.id);
+                onPosition({
+                  top: findScroller()?.scrollTop ?? 0,
+                  measurements: virtual.measurementsCache,
+                  current: run.id,
+                });
+              }}
+              isThreadOpen={opened.has(run.id)}
+              onThread={hasThreads && run.thread_runs > 1 ? () => setOpened(toggled(opened, run.id)) : null}
             />
+            {hasThreads && opened.has(run.id) && <ThreadRuns run={run} />}
+            {item.index === pinnedCount - 1 && onAllPinned && (
+              <Button small kind="plain" onClick={onAllPinned}>
+                <Trans>Show all pinned runs</Trans>
+              </Button>
+            )}
           </li>
         );
       })}
     </ul>
   );
+}
+
+function GroupName({ name }: { name: string }) {
+  return <h2 className={styles.groupName}>{name}</h2>;
+}
+
+function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(ids);
+  if (!next.delete(id)) next.add(id);
+  return next;
 }
 
 /** The element of the page that scrolls. */

@@ -4,11 +4,13 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import type { Preset } from "@/shared/api/providers";
 import { hasEnded, type Run, runName, runQuery } from "@/shared/api/runs";
 import { formatAgo, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
+import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { MarkedText } from "@/shared/runs/marked-text";
 import { listRunActions, type RunActionHandlers } from "@/shared/runs/run-actions";
 import { TitleField } from "@/shared/runs/title-field";
@@ -17,13 +19,20 @@ import { useNow } from "@/shared/ui/hooks";
 import { Menu } from "@/shared/ui/menu";
 import styles from "./runs.module.css";
 
-const LOCATIONS = { title: msg`In the title`, question: msg`In the question`, report: msg`In the report` };
+const LOCATIONS = {
+  title: msg`In the title`,
+  question: msg`In the question`,
+  tag: msg`In a tag`,
+  report: msg`In the report`,
+};
 
 /** How long a row is shown before its steps are fetched, so that scrolling past it fetches nothing. */
 const SETTLED_MS = 250;
 
 interface RunRowProps extends RunActionHandlers {
   run: Run;
+  /** Presets whose names stand for the engines that runs have. */
+  presets: readonly Preset[];
   isSelected: boolean;
   /** Whether the keyboard is at this row. */
   isCurrent: boolean;
@@ -32,14 +41,24 @@ interface RunRowProps extends RunActionHandlers {
   onRenamed(): void;
   onTag(tag: string): void;
   onFocus(): void;
+  /** Called when the run is about to be opened. */
+  onOpen(): void;
+  isThreadOpen: boolean;
+  /** Opens and closes the other runs of its thread. `null` means that it does not stand for a thread. */
+  onThread: (() => void) | null;
 }
 
 export function RunRow(props: RunRowProps) {
-  const { run, isSelected, isCurrent, isRenaming, organize, onSelect, onRenamed, onTag, onFocus } = props;
+  const { run, isSelected, isCurrent, isRenaming, organize, onSelect, onRenamed, onTag, onFocus, onOpen } = props;
+  const { isThreadOpen, onThread, presets } = props;
   const now = useNow(30_000);
   const { label, tone } = runStatusLabel(run);
   const name = runName(run);
-  const isMatchElsewhere = run.match && run.match.excerpt !== name;
+  const { match } = run;
+  const nameMarks = (run.given_title ? match?.title_marks : match?.question_marks) ?? [];
+  // The name and the tags are in the row with their words marked. An excerpt is shown from elsewhere.
+  const isNamed = match && match.location === (run.given_title ? "title" : "question");
+  const isElsewhere = match && !isNamed && match.location !== "tag";
   return (
     <div className={classNames(styles.row, isSelected && styles.selected, isCurrent && styles.current)}>
       <label className={styles.check}>
@@ -62,15 +81,16 @@ export function RunRow(props: RunRowProps) {
             className={styles.name}
             data-run={run.id}
             onFocus={onFocus}
+            onClick={onOpen}
           >
-            {run.match && !isMatchElsewhere ? <MarkedText text={name} marks={run.match.marks} /> : name}
+            <MarkedText text={name} marks={nameMarks} />
           </Link>
         )}
-        {run.match && isMatchElsewhere && (
+        {match && isElsewhere && (
           <p className={styles.excerpt}>
-            <span className="quiet">{i18n._(LOCATIONS[run.match.location])}: </span>
+            <span className="quiet">{i18n._(LOCATIONS[match.location])}: </span>
             <bdi>
-              <MarkedText text={run.match.excerpt} marks={run.match.marks} />
+              <MarkedText text={match.excerpt} marks={match.marks} />
             </bdi>
           </p>
         )}
@@ -81,10 +101,17 @@ export function RunRow(props: RunRowProps) {
             </span>
           )}
           <time dateTime={run.created_at}>{formatAgo(run.created_at, now)}</time>
-          <span>{run.graph}</span>
+          <span title={describeTechnically(run)} dir="auto">
+            {describeAnswerers(run.engines, presets)}
+          </span>
           <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>
           {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}
           {run.usage.cost_usd > 0 && <span>{formatUsd(run.usage.cost_usd)}</span>}
+          {onThread && (
+            <button type="button" className={styles.threadToggle} aria-expanded={isThreadOpen} onClick={onThread}>
+              {plural(run.thread_runs - 1, { one: "# earlier question", other: "# earlier questions" })}
+            </button>
+          )}
           {run.tags.map((tag) => (
             <button
               key={tag}
@@ -93,7 +120,9 @@ export function RunRow(props: RunRowProps) {
               title={t`Show runs with the tag ${tag}`}
               onClick={() => onTag(tag)}
             >
-              <bdi>{tag}</bdi>
+              <bdi>
+                <MarkedText text={tag} marks={match?.location === "tag" && match.excerpt === tag ? match.marks : []} />
+              </bdi>
             </button>
           ))}
         </div>

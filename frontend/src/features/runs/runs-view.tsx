@@ -1,15 +1,18 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
-import type { Run, RunListFilter } from "@/shared/api/runs";
+import { presetsQuery } from "@/shared/api/providers";
+import { hasThreads, type Run, type RunListFilter } from "@/shared/api/runs";
 import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { TagsDialog } from "@/shared/runs/tags-dialog";
 import { useOrganize } from "@/shared/runs/use-organize";
 import { Button } from "@/shared/ui/button";
 import { EmptyState } from "@/shared/ui/empty-state";
-import { Failure, Loaded } from "@/shared/ui/loaded";
+import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";
+import { useListPosition } from "./list-position";
 import { PassageMatches } from "./passage-matches";
 import { RunList } from "./run-list";
 import styles from "./runs.module.css";
@@ -27,19 +30,23 @@ export interface RunsViewProps {
   onShowAll(): void;
   onTag(tag: string): void;
   onClear(): void;
+  onAllPinned(): void;
   /** Content if there is no run at all. */
   gettingStarted: ReactNode;
 }
 
 /** The runs that pass a filter. A search without other filters also finds passages of documents. */
-export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingStarted }: RunsViewProps) {
-  const { pages, latest, runs, unindexed } = useRunList(filter);
+export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPinned, gettingStarted }: RunsViewProps) {
+  const [restored, setPosition] = useListPosition();
+  const { pages, latest, pinned, runs: others, hasMorePinned, unindexed } = useRunList(filter, restored !== null);
+  const runs = pinned.length > 0 ? [...pinned, ...others] : others;
+  const presets = useQuery({ ...presetsQuery, staleTime: 60_000 });
   const selection = useSelection();
   const organize = useOrganize();
   const [tagging, setTagging] = useState<readonly Run[] | null>(null);
   const [deleting, setDeleting] = useState<readonly Run[] | null>(null);
-  const { q, ...others } = filter;
-  const isFiltered = Object.values(others).some(Boolean);
+  const { q, order, ...narrowing } = filter;
+  const isFiltered = Object.values(narrowing).some(Boolean);
   const isGrouped = Boolean(q) && !isFiltered && !showsAll;
   const shown = isGrouped ? runs.slice(0, MAX_MATCHES) : runs;
   const hasMore = runs.length > shown.length || pages.hasNextPage;
@@ -52,6 +59,11 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
     <>
       <ProblemNote error={organize.error} />
       <section className={styles.group} aria-label={t`Matching runs`}>
+        {(order === "cost" || order === "duration") && (
+          <p className="quiet">
+            <Trans>Runs that have not ended are left out.</Trans>
+          </p>
+        )}
         {isGrouped && (
           <h2 className={styles.groupName}>
             <Trans>Runs</Trans>
@@ -65,6 +77,12 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
           {() => (
             <RunList
               runs={shown}
+              presets={presets.data ?? []}
+              pinnedCount={pinned.length}
+              onAllPinned={hasMorePinned ? onAllPinned : null}
+              hasThreads={hasThreads(filter)}
+              restored={restored}
+              onPosition={setPosition}
               selection={selection}
               organize={organize}
               onMore={canFetch ? pages.fetchNextPage : null}
@@ -86,7 +104,7 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
           </p>
         )}
         {pages.isFetchNextPageError && <ProblemNote error={pages.error} onRetry={pages.fetchNextPage} />}
-        {pages.data && <Failure query={latest} />}
+        {pages.data && <Failure query={combineQueries({ latest, presets })} />}
         {q && unindexed > 0 && (
           <p className="quiet">
             {plural(unindexed, {
@@ -113,8 +131,8 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, gettingS
 }
 
 function NoRuns({ filter, onClear }: { filter: RunListFilter; onClear(): void }) {
-  const { q, ...others } = filter;
-  const isFiltered = Object.values(others).some(Boolean);
+  const { q, order: _, ...narrowing } = filter;
+  const isFiltered = Object.values(narrowing).some(Boolean);
   const clear = (
     <Button onClick={onClear}>
       <Trans>Show all runs</Trans>
@@ -123,7 +141,9 @@ function NoRuns({ filter, onClear }: { filter: RunListFilter; onClear(): void })
   if (q) {
     return (
       <EmptyState title={t`No run contains “${q}”`} action={isFiltered && clear}>
-        <Trans>All words must occur in the question, the title or the report, in any form. Try fewer words.</Trans>
+        <Trans>
+          All words must occur in the question, the title, the tags or the report, in any form. Try fewer words.
+        </Trans>
       </EmptyState>
     );
   }

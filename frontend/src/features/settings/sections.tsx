@@ -46,6 +46,12 @@ export const SECTIONS: readonly Section[] = [
     View: lazyView(msg`the keys`, async () => (await import("./keys-section")).KeysSection),
   },
   {
+    name: "share-links",
+    title: msg`Share links`,
+    description: msg`Who can read which report, until when`,
+    View: lazyView(msg`the links`, async () => (await import("./shares-section")).SharesSection),
+  },
+  {
     name: "spending",
     title: msg`Spending`,
     description: msg`Daily limit, days, models`,

@@ -22,9 +22,15 @@ export function hasEnded(run: { status: RunStatus }): boolean {
   return ENDED_STATUSES.has(run.status);
 }
 
+/** Orders of a list. A search has `best` and `newest`, and other lists have all except `best`. */
+export const RUN_ORDERS = ["best", "newest", "oldest", "cost", "duration"] as const;
+export type RunOrder = (typeof RUN_ORDERS)[number];
+
 /** What a list of runs shows. Absent fields mean any. */
 export interface RunListFilter {
   q?: string | undefined;
+  /** Absent: the best match first for a search, else the newest first. */
+  order?: RunOrder | undefined;
   state?: "waiting" | "active" | "failed" | "ended" | undefined;
   graph?: string | undefined;
   tag?: string | undefined;
@@ -50,6 +56,25 @@ function startOfDay(day: string | undefined, offset: number): string | undefined
   return date.toISOString();
 }
 
+/** Maximum number of pinned runs that stand before the others. The list of pinned runs has all of them. */
+const PINNED_FIRST = 5;
+
+/** Return the order that a list has. */
+export function orderOf({ q, order }: RunListFilter): RunOrder {
+  return order ?? (q ? "best" : "newest");
+}
+
+/** Return whether pinned runs stand before the others: in a list of the newest runs that are not all pinned. */
+export function hasPinnedFirst(filter: RunListFilter): boolean {
+  return orderOf(filter) === "newest" && !filter.q && !filter.pinned && !filter.archived;
+}
+
+/** Return whether the latest run stands for its thread: in a list of all runs by time. */
+export function hasThreads({ order, q, archived: _, ...filters }: RunListFilter): boolean {
+  const isByTime = order === undefined || order === "newest" || order === "oldest";
+  return isByTime && !q && !Object.values(filters).some(Boolean);
+}
+
 function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
   const { state, archived, from, until, ...same } = filter;
   return unwrap(
@@ -63,6 +88,8 @@ function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, 
           archived: archived ? "only" : undefined,
           created_from: startOfDay(from, 0),
           created_before: startOfDay(until, 1),
+          pinned_first: hasPinnedFirst(filter) ? PINNED_FIRST : undefined,
+          latest_of_thread: hasThreads(filter) || undefined,
           cursor: cursor ?? undefined,
           limit,
         },
@@ -72,6 +99,9 @@ function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, 
   );
 }
 
+/** How long the pages of a list are kept after it was left, so that Back finds them, in milliseconds. */
+const LEFT_LIST_MS = 30 * 60_000;
+
 /** All pages of a list that were loaded. They are not fetched again: `latestRunsQuery` brings what is new. */
 export function runListQuery(filter: RunListFilter) {
   return infiniteQueryOptions({
@@ -80,7 +110,7 @@ export function runListQuery(filter: RunListFilter) {
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
     staleTime: 60_000,
-    gcTime: 60_000,
+    gcTime: LEFT_LIST_MS,
     refetchOnWindowFocus: false,
   });
 }
@@ -90,41 +120,59 @@ export function latestRunsQuery(filter: RunListFilter, limit: number) {
   return queryOptions({
     queryKey: ["run-list-start", filter, limit],
     queryFn: ({ signal }) => fetchRuns(filter, null, limit, signal),
-    refetchInterval: ({ state }) => (state.data?.items.some((run) => !hasEnded(run)) ? 5_000 : 30_000),
+    refetchInterval: ({ state: { data } }) =>
+      data && [...(data.pinned ?? []), ...data.items].some((run) => !hasEnded(run)) ? 5_000 : 30_000,
   });
 }
 
-/** The runs for the words of a palette, or the latest without words: some pinned ones first, then the others. */
+/** The runs that match the words of a palette best, or without words some pinned runs and the latest. */
 export function foundRunsQuery(search: string, limit: number) {
   return queryOptions({
     queryKey: ["runs-found", search, limit],
     queryFn: async ({ signal }) => {
-      const filter = { q: search || undefined };
-      const [pinned, latest] = await Promise.all([
-        fetchRuns({ ...filter, pinned: true }, null, limit, signal),
-        fetchRuns(filter, null, limit, signal),
-      ]);
-      const first = pinned.items.slice(0, Math.ceil(limit / 2));
-      const all = new Map([...first, ...latest.items].map((run) => [run.id, run]));
-      return [...all.values()].slice(0, limit);
+      const { pinned = [], items } = await fetchRuns({ q: search || undefined }, null, limit, signal);
+      return [...pinned.slice(0, Math.ceil(limit / 2)), ...items].slice(0, limit);
     },
   });
 }
 
+/** Numbers of runs in the views of a list. 100 means 100 or more. */
+export const runCountsQuery = queryOptions({
+  queryKey: ["run-counts"],
+  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/runs/counts", { signal })),
+  refetchInterval: 30_000,
+});
+
 export type RunChange = Schemas["RunChangeIn"];
 
-/** Give a run a title or tags, pin it, or archive it. Absent fields stay unchanged. */
-export function changeRun(runId: string, body: RunChange) {
-  return unwrap(api.PATCH("/api/v1/runs/{run_id}", { params: { path: { run_id: runId } }, body }));
+/** Maximum number of runs that one request changes or deletes. */
+const MAX_CHANGED_RUNS = 200;
+
+/** Return the parts of a list of which one request takes each. */
+function inRequests<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / MAX_CHANGED_RUNS);
+  return Array.from({ length: count }, (_, nth) => all.slice(nth * MAX_CHANGED_RUNS, (nth + 1) * MAX_CHANGED_RUNS));
 }
 
-/** Delete a run, with `laterRuns` also the later runs of its thread. */
-export function deleteRun(runId: string, laterRuns: boolean) {
-  return unwrap(
-    api.DELETE("/api/v1/runs/{run_id}", {
-      params: { path: { run_id: runId }, query: { later_runs: laterRuns || undefined } },
-    }),
-  );
+export type RunChangeOf = RunChange & { run_id: string };
+
+/** Give runs titles or tags, pin or archive them. Absent fields stay unchanged. Returns for each the run or why it stays as it was. */
+export async function changeRuns(changes: readonly RunChangeOf[]) {
+  const results: Schemas["RunChangeResultOut"][] = [];
+  for (const part of inRequests(changes)) {
+    results.push(...(await unwrap(api.PATCH("/api/v1/runs", { body: { changes: part } }))).items);
+  }
+  return results;
+}
+
+/** Delete runs, with `laterRuns` also the later runs of their threads. Returns for each what was deleted, or why not. */
+export async function deleteRuns(runIds: readonly string[], laterRuns: boolean) {
+  const results: Schemas["RunDeletionResultOut"][] = [];
+  for (const part of inRequests(runIds)) {
+    const body = { run_ids: part, later_runs: laterRuns };
+    results.push(...(await unwrap(api.POST("/api/v1/runs/deletions", { body }))).items);
+  }
+  return results;
 }
 
 /** The tags that runs have, in order: as many as one request lists. */
@@ -149,11 +197,20 @@ export function recentRunsQuery(search: string) {
     queryFn: ({ signal }) =>
       unwrap(
         api.GET("/api/v1/runs", {
-          params: { query: { q: search || undefined, limit: RECENT_RUNS, minimap: true } },
+          params: {
+            query: {
+              q: search || undefined,
+              limit: RECENT_RUNS,
+              minimap: true,
+              pinned_first: search ? undefined : PINNED_FIRST,
+              latest_of_thread: search ? undefined : true,
+            },
+          },
           signal,
         }),
       ),
-    refetchInterval: ({ state }) => (state.data?.items.some((run) => !hasEnded(run)) ? 5_000 : false),
+    refetchInterval: ({ state: { data } }) =>
+      data && [...(data.pinned ?? []), ...data.items].some((run) => !hasEnded(run)) ? 5_000 : false,
   });
 }
 

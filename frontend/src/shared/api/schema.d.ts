@@ -1202,7 +1202,9 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description List runs, newest first, also with `q`. A page of a search may be shorter than `limit` and not be the last.
+         * @description List runs, newest first, or with `q` the best match first.
+         *
+         *     A page of a search or of a list by cost or duration may be shorter than `limit` and not be the last.
          */
         get: operations["list_runs"];
         put?: never;
@@ -1211,6 +1213,52 @@ export interface paths {
          * @description Submit a question. The response is sent as soon as the run is stored; follow the run with its events.
          */
         post: operations["create_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Runs
+         * @description Give up to 200 runs titles and tags, pin and archive them. The response says for each whether it was changed.
+         */
+        patch: operations["change_runs"];
+        trace?: never;
+    };
+    "/api/v1/runs/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count Runs
+         * @description Count the runs that wait for a person, are active, failed, pinned or archived, up to 100 each.
+         *
+         *     Archived runs are counted only as archived.
+         */
+        get: operations["count_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/deletions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete Runs
+         * @description Delete up to 200 ended runs permanently. The response says for each whether it was deleted.
+         */
+        post: operations["delete_runs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4466,7 +4514,7 @@ export interface components {
          * MatchLocation
          * @enum {string}
          */
-        MatchLocation: "title" | "question" | "report";
+        MatchLocation: "title" | "question" | "tag" | "report";
         /**
          * McpFieldChangeOut
          * @description A changed field of a tool: its description, or a path in the schema of its arguments.
@@ -7396,6 +7444,177 @@ export interface components {
             title?: string | null;
         };
         /**
+         * RunChangeOfIn
+         * @description What to change of one of several runs.
+         */
+        RunChangeOfIn: {
+            /**
+             * Archived
+             * @description true: lists leave the run out unless they ask for it.
+             */
+            archived?: boolean | null;
+            /** Pinned */
+            pinned?: boolean | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /**
+             * Tags
+             * @description All tags that the run has afterwards: at most 20, of at most 50 characters each.
+             */
+            tags?: string[] | null;
+            /**
+             * Title
+             * @description At most 200 characters. Empty: the title of its report again.
+             */
+            title?: string | null;
+        };
+        /**
+         * RunChangeResultOut
+         * @description What became of one of several changes: it was made completely, or not at all.
+         */
+        RunChangeResultOut: {
+            /** @description Why it stays as it was. null: it was changed. */
+            problem: components["schemas"]["Problem"] | null;
+            /** @description The run after its change. null: it stays as it was. */
+            run: components["schemas"]["RunOut"] | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+        };
+        /**
+         * RunChangesIn
+         * @example {
+         *       "changes": [
+         *         {
+         *           "archived": true,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "tags": [
+         *             "networking"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        RunChangesIn: {
+            /**
+             * Changes
+             * @description One per run.
+             */
+            changes: components["schemas"]["RunChangeOfIn"][];
+        };
+        /**
+         * RunChangesOut
+         * @example {
+         *       "items": [
+         *         {
+         *           "problem": null,
+         *           "run": {
+         *             "archived_at": null,
+         *             "budget": {
+         *               "max_cost_usd": 0.5,
+         *               "max_seconds": 600,
+         *               "max_tokens": 200000,
+         *               "max_turns": 12
+         *             },
+         *             "created_at": "2026-11-21T09:00:00Z",
+         *             "deadline": null,
+         *             "ended_at": null,
+         *             "engines": {
+         *               "planner": {
+         *                 "api_base": "",
+         *                 "engine": "extractive",
+         *                 "max_tokens": null,
+         *                 "model": "",
+         *                 "options": {},
+         *                 "temperature": null,
+         *                 "timeout_seconds": null
+         *               }
+         *             },
+         *             "error": null,
+         *             "forked_at_seq": null,
+         *             "forked_from_id": null,
+         *             "given_title": "",
+         *             "graph": "agentflow",
+         *             "graph_version": "3f1c",
+         *             "id": "01980000-0000-7000-8000-00000000000a",
+         *             "last_seq": 9,
+         *             "match": null,
+         *             "pending_input_requests": 0,
+         *             "pinned_at": null,
+         *             "question": "How does undici reuse connections?",
+         *             "scope": {
+         *               "code": false,
+         *               "collections": [
+         *                 "papers"
+         *               ],
+         *               "mcp": [],
+         *               "sources": [],
+         *               "web": true
+         *             },
+         *             "started_at": "2026-11-21T09:00:00Z",
+         *             "status": "running",
+         *             "stop_reason": null,
+         *             "tags": [
+         *               "networking"
+         *             ],
+         *             "thread_id": "01980000-0000-7000-8000-00000000000b",
+         *             "title": null,
+         *             "usage": {
+         *               "cost_usd": 0,
+         *               "seconds": 1.4,
+         *               "tokens": 0,
+         *               "turns": 2
+         *             },
+         *             "waiting_for": null,
+         *             "waiting_since": null
+         *           },
+         *           "run_id": "01980000-0000-7000-8000-00000000000a"
+         *         }
+         *       ]
+         *     }
+         */
+        RunChangesOut: {
+            /**
+             * Items
+             * @description In the order of the request.
+             */
+            items: components["schemas"]["RunChangeResultOut"][];
+        };
+        /**
+         * RunCountsOut
+         * @description Numbers of runs that are not archived, and of archived ones. 100 means 100 or more.
+         * @example {
+         *       "active": 2,
+         *       "archived": 100,
+         *       "failed": 3,
+         *       "pinned": 4,
+         *       "waiting_for_person": 1
+         *     }
+         */
+        RunCountsOut: {
+            /**
+             * Active
+             * @description Runs that are queued, running, waiting or paused.
+             */
+            active: number;
+            /** Archived */
+            archived: number;
+            /** Failed */
+            failed: number;
+            /** Pinned */
+            pinned: number;
+            /**
+             * Waiting For Person
+             * @description Runs with an input request that waits for a person.
+             */
+            waiting_for_person: number;
+        };
+        /**
          * RunDeletionOut
          * @description What a deletion has deleted and kept.
          * @example {
@@ -7422,6 +7641,65 @@ export interface components {
              * @description The run, and the later runs of its thread if they were included.
              */
             run_ids: string[];
+        };
+        /**
+         * RunDeletionResultOut
+         * @description What became of one of several deletions: the run was deleted completely, or not at all.
+         */
+        RunDeletionResultOut: {
+            /** @description What was deleted and kept; nothing if the run was deleted with an earlier one. null: it stays. */
+            deletion: components["schemas"]["RunDeletionOut"] | null;
+            /** @description Why it stays. null: it was deleted. */
+            problem: components["schemas"]["Problem"] | null;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+        };
+        /**
+         * RunDeletionsIn
+         * @example {
+         *       "later_runs": false,
+         *       "run_ids": [
+         *         "01980000-0000-7000-8000-00000000000a"
+         *       ]
+         *     }
+         */
+        RunDeletionsIn: {
+            /**
+             * Later Runs
+             * @description true: also delete the later runs of their threads, which build on them.
+             * @default false
+             */
+            later_runs: boolean;
+            /** Run Ids */
+            run_ids: string[];
+        };
+        /**
+         * RunDeletionsOut
+         * @example {
+         *       "items": [
+         *         {
+         *           "deletion": {
+         *             "child_runs": 2,
+         *             "kept_fork_ids": [],
+         *             "run_ids": [
+         *               "01980000-0000-7000-8000-00000000000a"
+         *             ]
+         *           },
+         *           "problem": null,
+         *           "run_id": "01980000-0000-7000-8000-00000000000a"
+         *         }
+         *       ]
+         *     }
+         */
+        RunDeletionsOut: {
+            /**
+             * Items
+             * @description In the order of the request.
+             */
+            items: components["schemas"]["RunDeletionResultOut"][];
         };
         /**
          * RunDetail
@@ -7600,6 +7878,12 @@ export interface components {
              * Format: uuid
              */
             thread_id: string;
+            /**
+             * Thread Runs
+             * @description Number of runs of its thread. At most 100 are counted.
+             * @default 1
+             */
+            thread_runs: number;
             /**
              * Title
              * @description The title that a person gave it, else that of its latest report. null: neither.
@@ -7793,6 +8077,18 @@ export interface components {
              * @default []
              */
             marks: components["schemas"]["MarkOut"][];
+            /**
+             * Question Marks
+             * @description The searched words in the question, in order.
+             * @default []
+             */
+            question_marks: components["schemas"]["MarkOut"][];
+            /**
+             * Title Marks
+             * @description The searched words in the given title, in order.
+             * @default []
+             */
+            title_marks: components["schemas"]["MarkOut"][];
         };
         /**
          * RunOut
@@ -7955,6 +8251,12 @@ export interface components {
              */
             thread_id: string;
             /**
+             * Thread Runs
+             * @description Number of runs of its thread. At most 100 are counted.
+             * @default 1
+             */
+            thread_runs: number;
+            /**
              * Title
              * @description The title that a person gave it, else that of its latest report. null: neither.
              */
@@ -8050,6 +8352,12 @@ export interface components {
          *     }
          */
         RunPage: {
+            /**
+             * Has More Pinned
+             * @description Whether more runs are pinned than `pinned` has.
+             * @default false
+             */
+            has_more_pinned: boolean;
             /** Items */
             items: components["schemas"]["RunOut"][];
             /**
@@ -8057,6 +8365,12 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+            /**
+             * Pinned
+             * @description The pinned runs that stand first, if `pinned_first` asked for them. First page only.
+             * @default []
+             */
+            pinned: components["schemas"]["RunOut"][];
             /**
              * Unindexed Runs
              * @description Number of runs that the search `q` may have missed, because their words are still to be indexed: for some time after an upgrade. At most 10000 are counted.
@@ -16922,12 +17236,18 @@ export interface operations {
                 created_before?: string | null;
                 /** @description Only runs with a report that cites this source. */
                 cites?: string | null;
-                /** @description Words that all occur in the question, the given title or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
+                /** @description Words that all occur in the question, the given title, the tags or the latest report, in any form: connecting finds connection. The last word may be incomplete. */
                 q?: string | null;
                 /** @description Runs that a person started, or rollouts. */
                 kind?: "interactive" | "rollout";
                 /** @description true: with the step minimap of each run. `limit` may then be at most 20. */
                 minimap?: boolean;
+                /** @description best: with `q`, the best match first. cost and duration: the most first, of runs that have ended. Default: best with `q`, else newest. */
+                order?: ("best" | "newest" | "oldest" | "cost" | "duration") | null;
+                /** @description Number of pinned runs that stand before the others, in `pinned` of the first page. `items` then has only runs that are not pinned. 0: pinned runs stand among the others. */
+                pinned_first?: number;
+                /** @description true: only the latest run of each thread, which stands for the thread. */
+                latest_of_thread?: boolean;
                 /** @description `next` of the previous page. */
                 cursor?: string | null;
                 limit?: number;
@@ -17062,6 +17382,236 @@ export interface operations {
             };
             /** @description The key was used for another run, or the thread already has an active run. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunChangesIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunChangesOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunCountsOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunDeletionsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDeletionsOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -27,6 +27,15 @@ export function sharesQuery(runId: string) {
   });
 }
 
+/** The share links of all runs of the tenant, newest first. */
+export const allSharesQuery = infiniteQueryOptions({
+  queryKey: ["shares"],
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(api.GET("/api/v1/shares", { params: { query: { cursor: pageParam ?? undefined, limit: 50 } }, signal })),
+  initialPageParam: null as string | null,
+  getNextPageParam: (page) => page.next,
+});
+
 export function createShare(runId: string, body: ShareRequest) {
   return unwrap(api.POST("/api/v1/runs/{run_id}/shares", { params: { path: { run_id: runId } }, body }));
 }

@@ -2,8 +2,8 @@ import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { isNotFound } from "../api/client";
-import { deleteRun, type Run, runName } from "../api/runs";
+import type { Schemas } from "../api/client";
+import { deleteRuns, type Run, runName } from "../api/runs";
 import { threadQuery } from "../api/threads";
 import { Button } from "../ui/button";
 import { Dialog } from "../ui/dialog";
@@ -13,7 +13,7 @@ import { ProblemNote } from "../ui/problem-note";
 import { useToast } from "../ui/toast";
 import { forgetRuns } from "./run-cache";
 import styles from "./runs.module.css";
-import { describeFailures } from "./use-organize";
+import { describeProblems } from "./use-organize";
 
 interface DeleteDialogProps {
   runs: readonly Run[];
@@ -32,18 +32,25 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
   const thread = useQuery({ ...threadQuery(first?.thread_id ?? ""), enabled: isOne });
   const laterCount = isOne && thread.data ? thread.data.runs.filter((run) => isLater(run, first)).length : 0;
   const remove = useMutation({
-    mutationFn: () => deleteRuns(runs, withLater),
-    onSuccess: ({ deleted, keptForks, errors }) => {
+    mutationFn: async () =>
+      summarizeDeletions(
+        await deleteRuns(
+          runs.map((run) => run.id),
+          withLater,
+        ),
+      ),
+    onSuccess: ({ deleted, keptForks, problems }) => {
       if (deleted.length > 0) {
         forgetRuns(client, deleted);
+        // An earlier run of its thread now stands for the thread.
+        if (runs.some((run) => run.thread_runs > 1)) client.invalidateQueries({ queryKey: ["run-list"] });
         toast({ text: describeDeletion(deleted.length, keptForks) });
         onDeleted(deleted);
       }
-      if (errors.length === 0) onClose();
+      if (problems.length === 0) onClose();
     },
   });
-  const problem =
-    remove.error ?? (remove.data?.errors.length ? describeFailures(remove.data.errors, runs.length) : null);
+  const problem = remove.error ?? describeProblems(remove.data?.problems ?? [], runs.length);
   return (
     <Dialog open onClose={onClose} title={plural(runs.length, { one: "Delete this run?", other: "Delete # runs?" })}>
       {isOne && (
@@ -107,23 +114,19 @@ function isLater(run: Run, first: Run): boolean {
 interface DeletionSummary {
   deleted: string[];
   keptForks: number;
-  errors: unknown[];
+  problems: Schemas["Problem"][];
 }
 
-/** Delete the latest run first, so that of several runs of one thread none has later ones when its turn comes. */
-async function deleteRuns(runs: readonly Run[], withLater: boolean): Promise<DeletionSummary> {
-  const summary: DeletionSummary = { deleted: [], keptForks: 0, errors: [] };
-  const latestFirst = [...runs].sort((left, right) => right.created_at.localeCompare(left.created_at));
-  for (const run of latestFirst) {
-    try {
-      const result = await deleteRun(run.id, withLater);
-      summary.deleted.push(...result.run_ids);
-      summary.keptForks += result.kept_fork_ids.length;
-    } catch (error) {
+function summarizeDeletions(results: readonly Schemas["RunDeletionResultOut"][]): DeletionSummary {
+  const summary: DeletionSummary = { deleted: [], keptForks: 0, problems: [] };
+  for (const { run_id, deletion, problem } of results) {
+    if (deletion) {
+      summary.deleted.push(...deletion.run_ids);
+      summary.keptForks += deletion.kept_fork_ids.length;
+    } else if (problem?.status === 404) {
       // Someone else has deleted it, so it is deleted.
-      if (isNotFound(error)) summary.deleted.push(run.id);
-      else summary.errors.push(error);
-    }
+      summary.deleted.push(run_id);
+    } else if (problem) summary.problems.push(problem);
   }
   return summary;
 }

@@ -1,7 +1,7 @@
 import { plural, t } from "@lingui/core/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { ProblemError } from "../api/client";
-import { changeRun, type Run, type RunChange } from "../api/runs";
+import { ProblemError, type Schemas } from "../api/client";
+import { changeRuns, type Run, type RunChange } from "../api/runs";
 import { useToast } from "../ui/toast";
 import { storeRun } from "./run-cache";
 
@@ -15,25 +15,14 @@ function revertChange(run: Run, change: RunChange): RunChange {
   };
 }
 
-/** Number of runs that are changed at the same time. */
-const PARALLEL_CHANGES = 4;
+type Problem = Schemas["Problem"];
 
-/** Call `change` for each run, a few at a time, and return the errors. */
-export async function forEachRun(runs: readonly Run[], change: (run: Run) => Promise<unknown>): Promise<unknown[]> {
-  const errors: unknown[] = [];
-  for (let at = 0; at < runs.length; at += PARALLEL_CHANGES) {
-    const results = await Promise.allSettled(runs.slice(at, at + PARALLEL_CHANGES).map(change));
-    for (const result of results) if (result.status === "rejected") errors.push(result.reason);
-  }
-  return errors;
-}
-
-/** Return one error for the failures of an action on several runs. Those that succeeded stay done. */
-export function describeFailures(errors: readonly unknown[], runCount: number): unknown {
-  const [first] = errors;
-  if (runCount === 1 || !(first instanceof ProblemError)) return first;
-  const title = t`${errors.length} of ${runCount} runs stay as they were`;
-  return new ProblemError(first.status, title, first.detail, first.field, first.remedy);
+/** Return one error for the runs that an action has not changed. Those that it has changed stay so. */
+export function describeProblems(problems: readonly Problem[], runCount: number): ProblemError | null {
+  const [first] = problems;
+  if (!first) return null;
+  const title = runCount === 1 ? first.title : t`${problems.length} of ${runCount} runs stay as they were`;
+  return new ProblemError(first.status, title, first.detail, first.field ?? null, first.remedy ?? null);
 }
 
 interface OrganizeRequest {
@@ -49,16 +38,26 @@ export function useOrganize() {
   const toast = useToast();
   const mutation = useMutation({
     mutationFn: async ({ runs, change }: OrganizeRequest) => {
-      const errors = await forEachRun(runs, async (run) => storeRun(client, await changeRun(run.id, change(run))));
-      if (errors.length > 0) throw describeFailures(errors, runs.length);
+      const results = await changeRuns(runs.map((run) => ({ run_id: run.id, ...change(run) })));
+      for (const { run } of results) if (run) storeRun(client, run);
+      const problem = describeProblems(
+        results.flatMap((result) => result.problem ?? []),
+        runs.length,
+      );
+      if (problem) throw problem;
     },
     onSuccess: (_, { runs, change, done }) => {
       const undo = () => mutation.mutate({ runs, change: (run) => revertChange(run, change(run)) });
       if (done) toast({ text: done, undo });
     },
-    onSettled: (_data, _error, { runs }) => {
+    onSettled: (_data, _error, { runs, change }) => {
+      // Another run of its thread now stands for the thread.
+      if (runs.some((run) => run.thread_runs > 1 && change(run).archived != null)) {
+        client.invalidateQueries({ queryKey: ["run-list"] });
+      }
       client.invalidateQueries({ queryKey: ["tags"] });
       client.invalidateQueries({ queryKey: ["run-list-start"] });
+      client.invalidateQueries({ queryKey: ["run-counts"] });
       for (const threadId of new Set(runs.map((run) => run.thread_id))) {
         client.invalidateQueries({ queryKey: ["thread", threadId] });
       }
