@@ -12,6 +12,7 @@ from offing.cli import evaluation_commands, rollout_commands
 from offing.cli.command import COMMANDS
 from offing.cli.options import (
     AskOptions,
+    DevOptions,
     Flag,
     ForkOptions,
     Json,
@@ -21,6 +22,7 @@ from offing.cli.options import (
     ServeEngineOptions,
 )
 from offing.core.errors import InvalidInput
+from offing.settings import is_langgraph_project
 
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
 key = App(name="key", help="API keys of this installation.")
@@ -88,17 +90,14 @@ def up(*, detach: Flag = False, path: Paths = ()) -> int:
 
 
 @app.command
-def dev(*, path: Paths = ()) -> int:
-    """Start the stack with a graph under development. New runs use the latest version of its files.
+def dev(options: DevOptions = DevOptions()) -> int:  # noqa: B008 - it is frozen
+    """Start the stack with graphs under development. New runs use the latest version of their files.
 
-    Parameters
-    ----------
-    path
-        Folder of the graph. Repeat the option for several. Default: the current folder.
+    In a folder with a `langgraph.json`, its graphs are served.
     """
     from offing.cli import stack
 
-    return stack.dev(path)
+    return stack.dev(options)
 
 
 @app.command
@@ -395,7 +394,8 @@ def main() -> None:
     """
     from offing.core.errors import OffingError, Unavailable
 
-    if environment.find_ready_file() is None:  # started by `offing up`, which has prepared our environment
+    is_own_start = environment.find_ready_file() is None  # otherwise `offing up` has prepared our environment
+    if is_own_start and not is_langgraph_project():
         load_dotenv(".env")  # also loads provider keys, which engines read from the environment
     try:
         code = app()

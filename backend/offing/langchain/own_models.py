@@ -202,11 +202,12 @@ def _build_prompt(messages: Sequence[BaseMessage], stop: Any, options: Mapping[s
 
 def _build_tool(tool: Any) -> ChatTool:
     """Return a tool in the record. Of a tool that the provider runs, only the name is known."""
+    kind = type(tool).__name__
     try:
         function = convert_to_openai_tool(tool)["function"]
     except (KeyError, ValueError, TypeError):
         named: Mapping[str, Any] = cast(Mapping[str, Any], tool) if isinstance(tool, Mapping) else {}
-        return ChatTool(name=str(named.get("name") or named.get("type") or type(tool).__name__))
+        return ChatTool(name=str(named.get("name") or named.get("type") or kind))
     return ChatTool(
         name=function["name"], description=function.get("description", ""), parameters=function.get("parameters", {})
     )
