@@ -19,6 +19,8 @@ from tests.langgraph_project import copy_project, edit
 
 LIMIT = 120.0
 
+FORMAT = ("--format", "jsonl_chat")
+
 SECRET = "sk-of-the-project-7f3a"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -84,7 +86,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("OFFING_") and k != "DATABASE_URL"}
     command = [sys.executable, "-m", "offing.cli", "dev", "--port", "0", "--no-browser"]
     with log.open("wb") as output, httpx.Client(follow_redirects=True, timeout=30) as page:
-        environment = inherited | {"OFFING_WORKER_PROCESSES": "1"}
+        environment = inherited | {"OFFING_WORKER_PROCESSES": "1", "OFFING_LEASE_SECONDS": "3"}
+        environment["OFFING_HEARTBEAT_INTERVAL_SECONDS"] = "0.5"
         child = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=project)
         try:
             result = Served(project, log, psutil.Process(child.pid), page)
@@ -134,10 +137,12 @@ def test_a_project_is_served_edited_killed_and_exported(served: Served) -> None:
     fourth = served.wait_for_end(served.submit("And at sea?"))
     assert fourth["status"] == "done"
 
+    served.page.patch("/api/v1/tenant", json={"training_opt_in": True}).raise_for_status()
+
     # the rows of the runs can be exported for training, and no secret of the project is stored or logged
     output = served.project.parent / "rows.jsonl"
     exported = subprocess.run(
-        [sys.executable, "-m", "offing.cli", "trajectories", "export", str(output), "--format", "chat"],
+        [sys.executable, "-m", "offing.cli", "trajectories", "export", str(output), "--kind", "interactive", *FORMAT],
         cwd=served.project,
         env={k: v for k, v in os.environ.items() if not k.startswith("OFFING_")},
         capture_output=True,

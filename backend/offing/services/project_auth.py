@@ -1,0 +1,67 @@
+"""The `Auth` object of the LangGraph project that a process serves, in its newest version that could be loaded."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import structlog
+
+from offing.core.errors import InvalidInput
+from offing.services.graph_folders import BrokenGraphProject, GraphProject, list_projects, load_target
+from offing.services.graphs import POLL_SECONDS
+from offing.services.langgraph_auth import ProjectAuth
+from offing.services.langgraph_graphs import apply_project_env
+from offing.settings import Settings
+
+log = structlog.get_logger()
+
+
+class ProjectAuthLoader:
+    """Loads the `Auth` object of the projects among the paths, again when they change."""
+
+    def __init__(
+        self, paths: str, data_dir: Path, *, reload: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Raises InvalidInput if the object cannot be loaded, and if two projects have one."""
+        self._paths, self._data_dir, self._reload, self._clock = paths, data_dir, reload, clock
+        self._polled_at, self._version = clock(), ""
+        self._auth = self._load()
+
+    def get(self) -> ProjectAuth | None:
+        """Return the object, or `None` if no project has one, so that API keys apply.
+
+        If a newer version cannot be loaded, the last good one stays, so that an error never opens the server.
+        """
+        if self._reload and self._clock() - self._polled_at >= POLL_SECONDS:
+            self._polled_at = self._clock()
+            try:
+                self._auth = self._load()
+            except InvalidInput as error:
+                log.warning("the Auth object of the project cannot be loaded, the last one stays", reason=str(error))
+        return self._auth
+
+    def _load(self) -> ProjectAuth | None:
+        projects = list_projects(self._paths)
+        broken = [one.error for one in projects if isinstance(one, BrokenGraphProject)]
+        if broken:
+            raise broken[0]
+        guarded = [one for one in projects if isinstance(one, GraphProject) and one.langgraph and one.langgraph.auth]
+        if len(guarded) > 1:
+            named = " and ".join(str(one.path) for one in guarded)
+            raise InvalidInput("auth.path", f"two projects have an Auth object: {named}", "Serve them separately.")
+        if not guarded:
+            return None
+        project = guarded[0]
+        if project.version == self._version:
+            return self._auth
+        assert project.langgraph is not None
+        apply_project_env(project.langgraph)
+        value = load_target(project, self._data_dir, project.langgraph.auth)
+        auth = ProjectAuth(value, f"{project.langgraph.file}: auth.path ({project.langgraph.config.auth})")
+        self._version = project.version
+        return auth
+
+
+def open_project_auth(settings: Settings) -> ProjectAuthLoader:
+    """Return the loader for these settings. Raises InvalidInput as `ProjectAuthLoader`."""
+    return ProjectAuthLoader(settings.graph_paths, settings.home, reload=settings.graph_reload)
