@@ -100,6 +100,7 @@ def register_langgraph(
             partial(_open_execution_context, names, models[0] if own_models else ""),
             store_index,
             store_ttl,
+            own_models,
         ),
     )
 
