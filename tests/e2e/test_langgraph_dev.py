@@ -67,10 +67,10 @@ class Served:
 
 def wait_for(find: Callable[[], Any], describe: Callable[[], str]) -> Any:
     give_up = time.monotonic() + LIMIT
-    while not (found := find()):
+    while not (result := find()):
         assert time.monotonic() < give_up, describe()
         time.sleep(0.1)
-    return found
+    return result
 
 
 @pytest.fixture

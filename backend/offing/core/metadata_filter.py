@@ -8,13 +8,13 @@ from offing.core.errors import InvalidInput
 EQUALS, CONTAINS = "$eq", "$contains"
 
 
-def matches_filter(wanted: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+def matches_filter(conditions: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether metadata match all conditions of a filter. An empty filter matches everything.
 
     A condition is a value, `{"$eq": value}`, `{"$contains": item}`, or `{"$contains": [items]}` for all of the items.
     Raises InvalidInput for another operator, because ignoring it would show records that the handler hides.
     """
-    return all(_matches(condition, metadata.get(key)) for key, condition in wanted.items())
+    return all(_matches(condition, metadata.get(key)) for key, condition in conditions.items())
 
 
 def _matches(condition: Any, value: Any) -> bool:

@@ -94,14 +94,14 @@ def find_answer(question_key: str, values: Mapping[str, Any]) -> str:
 async def open_made_graph(factory: Callable[..., Any], field: str, config: Mapping[str, Any]):
     """Open the graph that a factory makes for one run, on the event loop of the run."""
     async with AsyncExitStack() as stack:
-        made = _call_factory(factory, field, config)
-        if inspect.isawaitable(made):
-            made = await made
-        if isinstance(made, AbstractAsyncContextManager):
-            made = await stack.enter_async_context(cast(AbstractAsyncContextManager[Any], made))
-        elif isinstance(made, AbstractContextManager):
-            made = stack.enter_context(cast(AbstractContextManager[Any], made))
-        yield _compile(made, field)
+        graph = _call_factory(factory, field, config)
+        if inspect.isawaitable(graph):
+            graph = await graph
+        if isinstance(graph, AbstractAsyncContextManager):
+            graph = await stack.enter_async_context(cast(AbstractAsyncContextManager[Any], graph))
+        elif isinstance(graph, AbstractContextManager):
+            graph = stack.enter_context(cast(AbstractContextManager[Any], graph))
+        yield _compile(graph, field)
 
 
 def _build_static(value: Any, field: str) -> Any:
@@ -110,8 +110,8 @@ def _build_static(value: Any, field: str) -> Any:
         return _compile(value, field)
 
     async def make() -> Any:
-        async with open_made_graph(value, field, NO_CONFIG) as made:
-            return made
+        async with open_made_graph(value, field, NO_CONFIG) as graph:
+            return graph
 
     with ThreadPoolExecutor(1) as executor:  # the caller may be on an event loop
         return executor.submit(asyncio.run, make()).result()

@@ -26,15 +26,15 @@ def iter_state_classes(schema: Any) -> Iterator[tuple[str, type]]:
 
 def list_data_classes(schemas: Iterable[Any]) -> tuple[type, ...]:
     """List the classes of plain values in states: data classes, pydantic models and enumerations, also nested ones."""
-    found: dict[type, None] = {}
+    classes: dict[type, None] = {}
     waiting = [kind for schema in schemas for _, kind in iter_state_classes(schema)]
     while waiting:
         kind = waiting.pop()
-        if kind in found or not _is_data_class(kind):
+        if kind in classes or not _is_data_class(kind):
             continue
-        found[kind] = None
+        classes[kind] = None
         waiting += [inner for note in _list_annotations(kind) for inner in _iter_named_types(note, (kind,))]
-    return tuple(sorted(found, key=lambda kind: (kind.__module__, kind.__qualname__)))
+    return tuple(sorted(classes, key=lambda kind: (kind.__module__, kind.__qualname__)))
 
 
 def _is_data_class(kind: type[Any]) -> bool:
@@ -47,8 +47,8 @@ def _list_annotations(kind: type[Any]) -> list[Any]:
     if issubclass(kind, BaseModel):
         return [field.annotation for field in kind.model_fields.values()]
     if is_dataclass(kind):
-        hints = _get_type_hints(kind)
-        return [hints[field.name] for field in fields(kind) if field.name in hints]
+        annotations = _get_type_hints(kind)
+        return [annotations[field.name] for field in fields(kind) if field.name in annotations]
     return []
 
 

@@ -1,6 +1,6 @@
 """Engine `own`: the chat model that a LangGraph graph brings along answers its own call.
 
-The model is found, not configured: whoever intercepts its call puts it here for the time of the role call. With
+The model is found, not configured: the code that intercepts its call puts it here for the time of the role call. With
 another engine in the run's configuration, that engine answers in its place.
 """
 

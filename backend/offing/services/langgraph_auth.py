@@ -140,8 +140,8 @@ class ProjectAuth:
     def _find_handler(self, resource: str, action: str) -> Callable[..., Any] | None:
         handlers: Mapping[tuple[str, str], Sequence[Callable[..., Any]]] = self._auth._handlers
         for key in ((resource, action), (resource, "*"), ("*", action), ("*", "*")):
-            if found := handlers.get(key):
-                return found[-1]
+            if registered := handlers.get(key):
+                return registered[-1]
         everything: Sequence[Callable[..., Any]] = self._auth._global_handlers
         return everything[-1] if everything else None
 

@@ -191,8 +191,8 @@ def _list_roots(folder: Path, config: LangGraphConfig) -> tuple[Path, ...]:
 
 def _add_package_roots(folder: Path, roots: tuple[Path, ...], files: list[ObjectReference]) -> tuple[Path, ...]:
     """Add the folder that contains the package of each file."""
-    found = [_find_package_root(folder / one.location) for one in files if one.is_file]
-    return tuple(dict.fromkeys([*roots, *(root for root in found if root is not None)]))
+    package_roots = [_find_package_root(folder / one.location) for one in files if one.is_file]
+    return tuple(dict.fromkeys([*roots, *(root for root in package_roots if root is not None)]))
 
 
 def _find_package_root(file: Path) -> Path | None:

@@ -29,11 +29,11 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_project_has_its_own_data_and_the_port_that_clients_expect(tmp_path: Path) -> None:
-    project, said = copy_project(tmp_path / "project"), list[str]()
-    settings = prepare_langgraph_projects(settings_of(), [project], said.append)
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    settings = prepare_langgraph_projects(settings_of(), [project], messages.append)
     assert (settings.home, settings.port) == (project / ".offing", DEFAULT_PORT)
     assert (project / ".offing/.gitignore").read_text() == "*\n"
-    assert [line.partition(" It ")[0] for line in said] == ["langgraph.json: image_distro:"]
+    assert [line.partition(" It ")[0] for line in messages] == ["langgraph.json: image_distro:"]
 
 
 def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_lifetime_of_checkpoints_is_that_of_the_project(tmp_path: Path) -> None:
-    project, said = copy_project(tmp_path / "project"), list[str]()
+    project, messages = copy_project(tmp_path / "project"), list[str]()
     configure(project, checkpointer={"ttl": TTL})
-    assert prepare_langgraph_projects(settings_of(), [project], said.append).keep_checkpoints_days == 2
+    assert prepare_langgraph_projects(settings_of(), [project], messages.append).keep_checkpoints_days == 2
     configure(project, checkpointer={"ttl": {**TTL, "strategy": "delete"}})
-    prepare_langgraph_projects(settings_of(), [project], said.append)
-    assert any("Threads are not deleted" in line for line in said)
+    prepare_langgraph_projects(settings_of(), [project], messages.append)
+    assert any("Threads are not deleted" in line for line in messages)
 
 
 def test_a_configuration_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:

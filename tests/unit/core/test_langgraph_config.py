@@ -102,7 +102,7 @@ def test_every_other_key_is_used_or_named() -> None:
         "http.configurable_headers",
         "ui",
         "webhooks",
-        "colour",
+        "color",
     }
 
 

@@ -109,7 +109,7 @@ def test_the_most_specific_handler_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "metadata", "matches"),
+    ("conditions", "metadata", "matches"),
     [
         ({}, {}, True),
         ({"owner": "ada"}, {"owner": "ada", "more": 1}, True),
@@ -120,8 +120,8 @@ def test_the_most_specific_handler_decides() -> None:
         ({"people": {"$contains": "a"}}, {"people": "ada"}, False),
     ],
 )
-def test_a_filter_is_compared_with_metadata(wanted: Any, metadata: Any, matches: bool) -> None:
-    assert matches_filter(wanted, metadata) is matches
+def test_a_filter_is_compared_with_metadata(conditions: Any, metadata: Any, matches: bool) -> None:
+    assert matches_filter(conditions, metadata) is matches
 
 
 def test_an_unknown_operator_is_an_error_and_hides_nothing_silently() -> None:

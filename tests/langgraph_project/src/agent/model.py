@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -25,7 +24,7 @@ class PhraseModel(BaseChatModel):
         self,
         messages: list[BaseMessage],
         stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
+        *more: Any,
         **kwargs: Any,
     ) -> ChatResult:
         if counter := os.environ.get("AGENT_CALLS"):
