@@ -2,7 +2,7 @@
 
 import sys
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, ThreadTtlStrategy, compare_python
@@ -33,11 +33,22 @@ def list_notices(config: LangGraphConfig) -> list[ConfigNotice]:
     notices = [*config.notices]
     if (version := compare_python(config, sys.version_info[:2])) is not None:
         notices.append(version)
+    notices += _list_http_notices(config)
     if config.thread_ttl is not None and config.thread_ttl.strategy is ThreadTtlStrategy.DELETE:
         notices.append(
             ConfigNotice("checkpointer.ttl", "Threads are not deleted. Their earlier checkpoints are, after the time.")
         )
     return notices
+
+
+def _list_http_notices(config: LangGraphConfig) -> Iterator[ConfigNotice]:
+    http = config.http
+    if http.app is not None:
+        yield ConfigNotice("http.app", "The project's own routes are not served.")
+    if http.cors:
+        yield ConfigNotice("http.cors", "Pages of other origins cannot call the API.")
+    if http.disabled_routes or http.mount_prefix or http.authenticates_app:
+        yield ConfigNotice("http", "Prefix and disabled routes have no effect.")
 
 
 def open_in_browser(link: str) -> None:

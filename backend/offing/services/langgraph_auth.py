@@ -102,6 +102,11 @@ class ProjectAuth:
             raise InvalidInput(field, problem, "Name a langgraph_sdk.Auth with one, or remove `auth`.")
         self._authenticate: Callable[..., Any] = handler
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether handlers decide what users see. Without any, a user sees everything of the tenant."""
+        return bool(self._auth._handlers or self._auth._global_handlers)
+
     async def authenticate(self, request: AuthRequest) -> AuthenticatedUser:
         """Return who sends a request. Raises AccessDeniedError, and InvalidInput for a result that is no user."""
         known = inspect.signature(self._authenticate).parameters

@@ -53,6 +53,13 @@ def test_the_lifetime_of_checkpoints_is_that_of_the_project(tmp_path: Path) -> N
     assert any("Threads are not deleted" in line for line in messages)
 
 
+def test_settings_of_the_server_that_have_no_effect_are_named(tmp_path: Path) -> None:
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    configure(project, http={"app": "./src/agent/model.py:PhraseModel", "cors": {"allow_origins": ["*"]}})
+    prepare_langgraph_projects(settings_of(), [project], messages.append)
+    assert [line.split(": ")[1] for line in messages] == ["image_distro", "http.app", "http.cors"]
+
+
 def test_a_configuration_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:
     project = copy_project(tmp_path / "project")
     configure(project, graphs={"agent": "./src/agent/gone.py:graph"})

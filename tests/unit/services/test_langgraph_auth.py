@@ -155,4 +155,13 @@ def test_without_an_object_api_keys_apply_and_one_without_a_handler_is_an_error(
     project = with_graph(tmp_path / "project")
     configured(project, graphs={"writer": "./writer.py:builder"}, auth={"path": "./writer.py:builder"})
     with pytest.raises(InvalidInput, match=r"no @auth\.authenticate handler"):
-        load(project, tmp_path / "home")
+        load(project, tmp_path / "home").get()
+
+
+def test_a_project_that_cannot_be_read_opens_nothing(tmp_path: Path) -> None:
+    project = with_graph(tmp_path / "project")
+    loader = load(project, tmp_path / "home")
+    assert loader.get() is None
+    (project / "langgraph.json").write_text("{")
+    with pytest.raises(InvalidInput, match="is not JSON"):
+        loader.get()
