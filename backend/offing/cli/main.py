@@ -22,7 +22,7 @@ from offing.cli.options import (
     ServeEngineOptions,
 )
 from offing.core.errors import InvalidInput
-from offing.settings import is_langgraph_project
+from offing.core.langgraph_config import CONFIG_FILE
 
 app = App(name="offing", help="Self-hosted long-horizon research agents that get better with use.")
 key = App(name="key", help="API keys of this installation.")
@@ -395,7 +395,7 @@ def main() -> None:
     from offing.core.errors import OffingError, Unavailable
 
     is_own_start = environment.find_ready_file() is None  # otherwise `offing up` has prepared our environment
-    if is_own_start and not is_langgraph_project():
+    if is_own_start and not Path(CONFIG_FILE).is_file():  # its `.env` belongs to its graphs
         load_dotenv(".env")  # also loads provider keys, which engines read from the environment
     try:
         code = app()

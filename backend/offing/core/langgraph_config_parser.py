@@ -167,7 +167,7 @@ def _list_unused_keys(top: _Reader) -> Iterator[ConfigNotice]:
         raise InvalidInput(
             top.name("encryption"),
             "encryption handlers of a project are not supported, and its data would be stored without them",
-            "Remove the key if the data may be stored as it is, or use an encrypted disk.",
+            "Remove the key if the data may be stored unchanged, or use an encrypted disk.",
         )
     for key in top.keys:
         if key in IMAGE_KEYS:

@@ -1,5 +1,6 @@
 """Projects with a `langgraph.json`: their graphs are found, pinned, loaded anew, and named in errors."""
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from offing.core.errors import InvalidInput
 from offing.sdk import Graph
 from offing.services.graph_folders import load_project
 from offing.services.graphs import find_graph_version, get_graph
+from offing.testing import simulate_run
 from tests.langgraph_project import copy_project, edit
 from tests.unit.services.test_graph_folders import load_registry
 
@@ -179,3 +181,26 @@ def test_a_project_with_entry_points_of_offing_is_loaded_by_them(tmp_path: Path)
         "from offing.sdk import Graph\ngraph = Graph('lamp', 'lit', '', 'any', lambda: None, lambda _: {}, ())\n"
     )
     assert set(load_registry(project, tmp_path / "home")) == {"lamp"}
+
+
+def test_a_factory_makes_a_graph_for_each_run_with_its_thread(tmp_path: Path) -> None:
+    code = f"""{GRAPH}
+import contextlib
+
+@contextlib.asynccontextmanager
+async def made(config):
+    thread = config["configurable"].get("thread_id", "none")
+    opened = [thread]
+
+    def sign(state: State):
+        return {{"words": f"{{state['words']}} in {{opened}}"}}
+
+    graph = StateGraph(State).add_node(write).add_node(sign)
+    yield graph.add_edge("__start__", "write").add_edge("write", "sign").compile()
+    opened.append("closed")
+"""
+    graph = load_registry(with_graph(tmp_path / "project", "./writer.py:made", code), tmp_path / "home")["writer"]
+    run = asyncio.run(simulate_run(graph, "gulls"))
+    assert run.state["words"] == "about gulls in ['run']"
+    assert run.report is not None
+    assert run.report.answer.text == "about gulls in ['run']"
