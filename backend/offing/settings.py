@@ -14,13 +14,20 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from offing import environment
 from offing.core.errors import InvalidInput
+from offing.core.langgraph_config import CONFIG_FILE
+
+PROJECT_HOME = ".offing"
+"""Folder in a LangGraph project with the data of its `offing dev`."""
 
 
 def default_home() -> Path:
-    """Return the default data directory: `$XDG_DATA_HOME/offing`, or Application Support on macOS.
+    """Return the default data directory.
 
-    Raises InvalidInput if the user has no home directory.
+    It is that of the LangGraph project in the current folder, if there is one; otherwise `$XDG_DATA_HOME/offing`, or
+    Application Support on macOS. Raises InvalidInput if the user has no home directory.
     """
+    if is_langgraph_project() and Path(PROJECT_HOME).is_dir():
+        return Path(PROJECT_HOME).resolve()
     if not environment.VARIABLES.get("XDG_DATA_HOME") and os.path.expanduser("~") == "~":
         raise InvalidInput(
             "OFFING_HOME",
@@ -30,6 +37,15 @@ def default_home() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "offing"
     return Path(environment.VARIABLES.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "offing"
+
+
+def is_langgraph_project(folder: Path = Path()) -> bool:
+    """Return whether a folder contains a LangGraph project.
+
+    Its `.env` belongs to its graphs. Offing does not read its settings there, because a project's DATABASE_URL is not
+    a database for Offing.
+    """
+    return (folder / CONFIG_FILE).is_file()
 
 
 def _unprefixed_alias(name: str) -> AliasChoices:
@@ -246,10 +262,12 @@ UNPREFIXED_VARIABLES = frozenset(
 
 
 def load_settings(env_file: Path | None = Path(".env")) -> Settings:
-    """Load the settings from the environment, then from `env_file` if it exists.
+    """Load the settings from the environment, then from `env_file` if it exists and is not of a LangGraph project.
 
     Raises InvalidInput that names the first invalid variable.
     """
+    if env_file is not None and is_langgraph_project(env_file.parent):
+        env_file = None
     try:
         settings = Settings(_env_file=env_file)  # pyright: ignore[reportCallIssue]
     except ValidationError as error:

@@ -76,6 +76,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("tests/peers/research.py", "utils"): "a module of open_deep_research",
     ("workers/offing_trainer/learner/optimizer.py", "utils"): "torch.nn.utils",
     ("backend/offing/langchain/chat.py", "run_manager"): "LangChain's parameter",
+    ("backend/offing/langchain/own_models.py", "run_manager"): "LangChain's parameter",
     ("backend/offing/tools/", "stretch"): "a tool's description, which recorded prompts contain",
     ("graphs/offing_graphs/shared/judge.py", "set aside"): "a prompt, which recorded rollouts contain",
     ("graphs/offing_world/", "whoever"): "a document of the synthetic world",

@@ -4,18 +4,18 @@ This is a dependency of routers, so no route is open by omission.
 """
 
 import hmac
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import Depends, Header, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
+from offing.api.caller import Caller
 from offing.api.dependencies import AppDependencies, Deps, get_dependencies
 from offing.api.guard import SAFE_METHODS
 from offing.api.problems import ProblemError
-from offing.core.errors import Unauthorized
+from offing.api.project_users import identify_project_user
+from offing.core.errors import InvalidInput, Unauthorized
+from offing.services.access import KEY_PREFIX
 
 SESSION_COOKIE = "offing_session"
 
@@ -29,21 +29,6 @@ cookie = APIKeyCookie(
     scheme_name="session",
     description="The session of the web UI, created from a login link.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The tenant's key or session that sent a request."""
-
-    tenant_id: UUID
-    name: str
-    """The name under which ratings record their origin: `key:<id>` or `web_ui`."""
-    csrf_token: str | None
-    """The token that writes of a session must carry. `None` means that the caller sent a key."""
-    is_operator: bool
-    """Whether the caller may change the installation. A key never may."""
-    reauthenticate: Callable[[], Awaitable[object]]
-    """Check that the key or session is still valid. Raises Unauthorized."""
 
 
 async def authenticate(
@@ -76,6 +61,13 @@ async def _identify_caller(
     session: str | None,
     csrf_token: str | None,
 ) -> Caller:
+    if session is None and not (key and key.credentials.startswith(KEY_PREFIX)):
+        try:
+            project_auth = deps.project_auth.get()
+        except InvalidInput as error:
+            raise Unauthorized("The Auth object of the project cannot be loaded.") from error
+        if project_auth is not None:
+            return await identify_project_user(request, project_auth)
     if key is not None:
         presented = key.credentials
         tenant, key_id = await deps.authenticator.authenticate_key(presented)

@@ -32,6 +32,7 @@ from offing.services.health import SandboxCheck
 from offing.services.library_models import LibraryModels, open_library_models
 from offing.services.mcp_settings import McpReview
 from offing.services.metrics import MetricsExporter
+from offing.services.project_auth import ProjectAuthLoader, open_project_auth
 from offing.services.search_engines import SearchTrial
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
@@ -51,6 +52,8 @@ class AppDependencies:
     public_limits: PublicLimits
     """Limits the requests of readers without an account."""
     graphs: Mapping[str, Graph]
+    project_auth: ProjectAuthLoader
+    """The Auth object of the LangGraph project that is served."""
     metrics: MetricsExporter
     default_engine: EngineConfig
     role_engines: Mapping[str, EngineConfig]
@@ -98,6 +101,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
             public_limits=PublicLimits(),
             graphs=installed,
+            project_auth=open_project_auth(settings),
             metrics=MetricsExporter(database, notifier.live),
             default_engine=default_engine_config(),
             role_engines=role_engine_configs(),

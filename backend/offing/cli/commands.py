@@ -10,6 +10,7 @@ from offing.cli import evaluation_commands, rollout_commands
 from offing.cli.command import COMMANDS
 from offing.cli.options import (
     AskOptions,
+    DevOptions,
     Flag,
     ForkOptions,
     Json,
@@ -84,17 +85,14 @@ def up(*, detach: Flag = False, path: Paths = ()) -> int:
 
 
 @app.command
-def dev(*, path: Paths = ()) -> int:
-    """Start the stack with a graph under development. New runs use the latest version of its files.
+def dev(options: DevOptions = DevOptions()) -> int:  # noqa: B008 - it is frozen
+    """Start the stack with graphs under development. New runs use the latest version of their files.
 
-    Parameters
-    ----------
-    path
-        Folder of the graph. Repeat the option for several. Default: the current folder.
+    In a folder with a `langgraph.json`, its graphs are served.
     """
     from offing.cli import stack
 
-    return stack.dev(path)
+    return stack.dev(options)
 
 
 @app.command

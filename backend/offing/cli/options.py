@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 Flag = Annotated[bool, Parameter(negative="")]
 """An option without a value, and without a `--no-` form."""
@@ -19,6 +20,21 @@ Json = Annotated[bool, Parameter(name="--json", negative="")]
 
 Paths = Annotated[tuple[Path, ...], Parameter(negative="")]
 """Paths, by repeating the option."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class DevOptions:
+    path: Paths = ()
+    """Folder of graphs, or of a LangGraph project. Repeat the option for several. Default: the current folder."""
+    host: str | None = None
+    """Address to listen on. Default: this machine only."""
+    port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65_535))] = None
+    """Port of the server. 0 selects a free one. Default: 2024 for a LangGraph project, otherwise OFFING_PORT."""
+    no_browser: Flag = False
+    """Do not open the web UI in a browser."""
+    no_reload: Flag = False
+    """Do not load the graphs again when their files change."""
 
 
 @Parameter(name="*")

@@ -4,6 +4,8 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +15,9 @@ from pydantic import SecretStr
 
 from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
+from offing.cli.langgraph_dev import discard_link, open_in_browser, prepare_langgraph_projects
 from offing.cli.log_line import render_log_line
+from offing.cli.options import DevOptions
 from offing.core.errors import Conflict
 from offing.local import background, stack
 from offing.local.servers import ServerUrls, open_servers
@@ -38,19 +42,25 @@ def up(*, detach: bool, paths: Sequence[Path] = ()) -> int:
     return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
 
 
-def dev(paths: Sequence[Path]) -> int:
+def dev(options: DevOptions) -> int:
     """Start the stack as `up` does, and reload the given folders of graphs when they change."""
     from offing.cli.graph_reload import report_changes
     from offing.services.graphs import open_registry_from_settings
 
-    settings = with_graph_paths(load_settings(), paths or [Path()]).model_copy(update={"graph_reload": True})
+    paths = options.path or (Path(),)
+    settings = with_graph_paths(load_settings(), paths).model_copy(update={"graph_reload": not options.no_reload})
+    settings = prepare_langgraph_projects(settings, paths, print_message)
+    named = {"host": options.host, "port": options.port}
+    settings = settings.model_copy(update={name: value for name, value in named.items() if value is not None})
     if (running := background.get_status(settings)).pid is not None:
         raise Conflict(
             f"Offing is already running for this data directory (pid {running.pid}).",
             "Stop it with `offing down` first.",
         )
-    with report_changes(open_registry_from_settings(settings, on_problem=_ignore_problem), print_message):
-        return stack.run_stack(settings, build_hooks(), say=print_message, echo=print_process_line)
+    hooks = replace(build_hooks(), show_login_link=discard_link if options.no_browser else open_in_browser)
+    graphs = open_registry_from_settings(settings, on_problem=_ignore_problem)
+    with report_changes(graphs, print_message) if settings.graph_reload else nullcontext():
+        return stack.run_stack(settings, hooks, say=print_message, echo=print_process_line)
 
 
 def load_graphs(settings: Settings) -> "GraphRegistry":

@@ -215,7 +215,9 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """Which engine answers a role, and with which options."""
 
     engine: str = "extractive"
-    """`extractive`, `rules`, `litellm`, `policy` or `scripted`."""
+    """`extractive`, `rules`, `litellm`, `policy` or `scripted`; or `own`, the model that a LangGraph graph brings
+    along.
+    """
     model: str = ""
     """Model name of the provider for `litellm`, NAME@VERSION for `policy`, name of the rule for `rules`.
     Empty for all other engines.

@@ -6,8 +6,8 @@ context or through `offing.sdk.current_run`. Values that they stream become note
 
 import re
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -117,7 +117,35 @@ async def execute_graph(
     graph, or `None` to continue from its position. With `read_state`, the state of a graph that uses
     the SDK is returned, too. `stream_options` are further arguments of LangGraph's `astream`.
     """
-    built = compile_graph(graph.build)
+    async with _open_compiled(graph, thread_id) as built:
+        return await _execute_compiled(
+            built, graph, run, checkpointer, graph_input, thread_id=thread_id, read_state=read_state, **stream_options
+        )
+
+
+@asynccontextmanager
+async def _open_compiled(graph: Graph, thread_id: str) -> AsyncGenerator[Any]:
+    """Open the compiled graph: the one of all runs, or one that is made for this run."""
+    open_graph = graph.langgraph_adapter.open_graph if graph.langgraph_adapter else None
+    if open_graph is None:
+        yield compile_graph(graph.build)
+        return
+    allow_uncheckpointed_graphs()
+    async with open_graph({"configurable": {"thread_id": thread_id}}) as built:
+        yield built
+
+
+async def _execute_compiled(
+    built: Any,
+    graph: Graph,
+    run: ActiveRun,
+    checkpointer: Any,
+    graph_input: Any,
+    *,
+    thread_id: str,
+    read_state: bool,
+    **stream_options: Any,
+) -> GraphProgress:
     # the graph's own cache would be shared by all tenants
     cache = None if built.cache is None else InMemoryCache[Any]()
     if isinstance(checkpointer, Checkpointer):

@@ -72,7 +72,7 @@ class OffingChatModel(BaseChatModel):
         `tool_choice` is a tool's name, `any`, or `None`.
         """
         shapes = [_to_chat_tool(tool).model_dump() for tool in tools]
-        return self.bind(tools=shapes, tool_choice=_resolve_tool_choice(tool_choice, shapes), **kwargs)
+        return self.bind(tools=shapes, tool_choice=resolve_tool_choice(tool_choice, shapes), **kwargs)
 
     def with_structured_output(
         self,
@@ -130,7 +130,7 @@ class OffingChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         """Yield the whole answer as one chunk, because it is recorded before anyone reads it."""
-        yield _to_chunk(await self._call_role(messages, stop, kwargs, run_manager))
+        yield to_chunk(await self._call_role(messages, stop, kwargs, run_manager))
 
     def _stream(
         self,
@@ -139,7 +139,7 @@ class OffingChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        yield _to_chunk(run_blocking(self._call_role(messages, stop, kwargs, run_manager)))
+        yield to_chunk(run_blocking(self._call_role(messages, stop, kwargs, run_manager)))
 
     async def _call_role(
         self,
@@ -161,7 +161,7 @@ class OffingChatModel(BaseChatModel):
         who = find_caller_name(model_name.metadata) if model_name else ""
         reply = await context.call_role(create_chat_role(self.role, who), chat, turn=chat.turn)
         if isinstance(reply, EngineFailure):
-            raise _error_from_failure(self.role, reply)
+            raise error_from_failure(self.role, reply)
         return to_ai_message(reply.output, run_id=run, seq=reply.seq, usage=reply.tokens, model=self.role)
 
 
@@ -191,7 +191,7 @@ def _find_answer_schema(format: Any) -> dict[str, Any]:
     return schema_spec.get("json_schema", {}).get("schema", {})
 
 
-def _resolve_tool_choice(tool_choice: str | dict[str, Any] | bool | None, tools: Sequence[dict[str, Any]]) -> str:
+def resolve_tool_choice(tool_choice: str | dict[str, Any] | bool | None, tools: Sequence[dict[str, Any]]) -> str:
     """Return the name of the tool that must be called, `any`, or an empty string.
 
     Raises InvalidInput if the tool is not bound.
@@ -210,7 +210,8 @@ def _resolve_tool_choice(tool_choice: str | dict[str, Any] | bool | None, tools:
     )
 
 
-def _to_chunk(message: AIMessage) -> ChatGenerationChunk:
+def to_chunk(message: AIMessage) -> ChatGenerationChunk:
+    """Return a message as the only chunk of a stream."""
     fields = message.model_dump(exclude={"type", "tool_calls", "invalid_tool_calls"})
     calls = [
         tool_call_chunk(name=c["name"], args=json.dumps(c["args"]), id=c["id"], index=n)
@@ -219,7 +220,8 @@ def _to_chunk(message: AIMessage) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=AIMessageChunk(**fields, tool_call_chunks=calls, chunk_position="last"))
 
 
-def _error_from_failure(role: str, failure: EngineFailure) -> Exception:
+def error_from_failure(role: str, failure: EngineFailure) -> Exception:
+    """Return the exception with which a model call ends in the graph. A reached limit is recorded for the run."""
     if failure.kind is FailureKind.BUDGET_EXHAUSTED:
         reason = StopReason(failure.stop_reason or StopReason.TOKEN_LIMIT)
         record_stop(reason)

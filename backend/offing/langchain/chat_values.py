@@ -103,6 +103,8 @@ class ChatReply(_FrozenModel):
     calls: tuple[ChatToolCall, ...] = ()
     wrote: str = ""
     """Exact text of the model. Empty means that the provider returned text and tool calls separately."""
+    message: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
+    """The message of a graph's own model with everything that it contains. Empty means an answer of an engine."""
 
 
 def to_chat_messages(messages: Sequence[BaseMessage], run_id: str) -> tuple[ChatMessage, ...]:
@@ -165,10 +167,11 @@ def _extract_text(message: BaseMessage) -> str:
     """Return the text of a message. Raises InvalidInput for a part that is not text, such as an image."""
     if isinstance(message.content, str):
         return message.content
-    return "".join(map(_extract_part_text, message.content))
+    return "".join(map(extract_part_text, message.content))
 
 
-def _extract_part_text(part: Any) -> str:
+def extract_part_text(part: Any) -> str:
+    """Return the text of a part of a message. Raises InvalidInput for a part that is not text."""
     if isinstance(part, str):
         return part
     match part.get("type"):

@@ -1,7 +1,7 @@
 """Registration of a LangGraph graph without changes to its code."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ from pydantic import BaseModel
 from offing.core.errors import InvalidInput
 from offing.core.report import Evidence, ReportDraft
 from offing.langchain.named_models import check_model_names, use_models_by_name
+from offing.langchain.own_models import record_own_models
 from offing.langchain.report import draft_report, find_last_answer, list_messages
 from offing.langchain.role import create_chat_role
 from offing.langchain.tool_calls import record_graph_tools
+from offing.models.own_model import OWN_ENGINE
 from offing.sdk.context import RunInfo
 from offing.sdk.graph import Graph, compute_content_hash
 from offing.sdk.langgraph_adapter import LangGraphAdapter
@@ -46,6 +48,7 @@ def register_langgraph(
     store_index: Mapping[str, Any] | None = None,
     store_ttl: Mapping[str, Any] | None = None,
     upgrade_state: UpgradeFunction | None = None,
+    own_models: bool = False,
 ) -> Graph:
     """Register a LangGraph graph that was written without the SDK.
 
@@ -63,7 +66,10 @@ def register_langgraph(
     `store_index` and `store_ttl` configure semantic search and expiry of items in LangGraph's store, in
     LangGraph's format: {"dims": 1536, "embed": embed, "fields": ["text"]} and {"default_ttl": 60}.
     `upgrade_state` converts a state of another version, as in `Graph.upgrade_state`; keys that it
-    leaves out are not set. Raises InvalidInput.
+    leaves out are not set.
+
+    With `own_models`, calls of the graph's own LangChain chat models are recorded as calls of the first
+    of `models`, whose default engine is then `own`: the model itself. Raises InvalidInput.
     """
     if not models or len(set(models)) < len(models):
         raise InvalidInput(
@@ -73,6 +79,8 @@ def register_langgraph(
         )
     names = dict(models_by_name or {})
     check_model_names(names, tuple(models))
+    if own_models:
+        engine = engine or OWN_ENGINE
     built = build if callable(build) and not hasattr(build, "ainvoke") else lambda: build
     return Graph(
         name=name,
@@ -89,9 +97,10 @@ def register_langgraph(
             _build_report_function(answer),
             context,
             tuple(state_types),
-            partial(_open_execution_context, names),
+            partial(_open_execution_context, names, models[0] if own_models else ""),
             store_index,
             store_ttl,
+            own_models,
         ),
     )
 
@@ -143,9 +152,10 @@ class _CompiledGraph:
 
 
 @contextmanager
-def _open_execution_context(names: Mapping[str, str]) -> Generator[None]:
+def _open_execution_context(names: Mapping[str, str], own_models_role: str) -> Generator[None]:
     """Open the context in which the graph is built and executed."""
-    with use_models_by_name(names), record_graph_tools():
+    own_models = record_own_models(own_models_role) if own_models_role else nullcontext()
+    with use_models_by_name(names), record_graph_tools(), own_models:
         yield
 
 

@@ -55,6 +55,8 @@ class StackHooks:
     """Imports what `create_login_link` needs, so that the link does not wait for it."""
     release_leases: Callable[[ServerUrls, str], object]
     """Releases the leases of an ended process by its name, so that others can claim its runs."""
+    show_login_link: Callable[[str], object] = discard_message
+    """Shows the login link, in addition to printing it, when the stack is ready."""
 
 
 def run_stack(settings: Settings, hooks: StackHooks, *, say: MessageSink, echo: LineEcho) -> int:
@@ -105,7 +107,9 @@ def _run_stack(
             if engine is not None:
                 engine.wait_until_ready(stop_requested.is_set)
             write_stack_info(paths, replace(info, programs=supervisor.names + (engine.names if engine else ())))
-            say(f"Offing is ready. Open {hooks.create_login_link(servers, web_url)}")
+            login_link = hooks.create_login_link(servers, web_url)
+            say(f"Offing is ready. Open {login_link}")
+            hooks.show_login_link(login_link)
             say("Press Ctrl-C to stop it.")
             later = build_further_workers(settings, paths, servers, echo, released)
             environment = build_child_environment(settings, servers)
@@ -347,6 +351,8 @@ def build_child_environment(settings: Settings, servers: ServerUrls) -> dict[str
     engine_variables = {"OFFING_ENGINE_URL": settings.engine_url} if settings.engine_url else {}
     engine_variables |= {"OFFING_GRAPH_PATHS": settings.graph_paths} if settings.graph_paths else {}
     engine_variables |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
+    if "keep_checkpoints_days" in settings.model_fields_set:
+        engine_variables["OFFING_KEEP_CHECKPOINTS_DAYS"] = str(settings.keep_checkpoints_days)
     return build_application_environment() | {
         **engine_variables,
         "OFFING_APP_DATABASE_URL": servers.app_url,

@@ -51,8 +51,10 @@ SERVER_PROGRAMS = {
 _POLICY_LIST_PATH = "/v1/models"
 
 
-OWN_ENGINES = frozenset({"extractive", "litellm", "policy", "rules", "scripted"})
-"""Engines of Offing. The last two are for synthetic worlds and tests, and are not listed."""
+OWN_ENGINES = frozenset({"extractive", "litellm", "own", "policy", "rules", "scripted"})
+"""Engines of Offing. `own` answers for graphs that bring a model along. The last two are for synthetic worlds and
+tests. These three are not listed.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,19 +17,20 @@ HASHED_SUFFIXES = frozenset({".py", ".txt", ".toml"})
 """Suffixes of the files that are part of a graph; other files are ignored."""
 
 
-def compute_content_hash(*folders: Path) -> str:
+def compute_content_hash(*folders: Path, suffixes: Container[str] | None = None) -> str:
     """Return the SHA-256 of a graph's Python and prompt files. Its runs are pinned to it.
 
-    The hash covers names and bytes, including shared files. Folders are read in the given order. A
-    single file counts as a folder with that file. Raises `FileNotFoundError` if a folder does not
-    exist, because changes of its files would then not change the version.
+    `suffixes` are those of the files that are part of it; `None` means `HASHED_SUFFIXES`. The hash
+    covers names and bytes, including shared files. Folders are read in the given order. A single file
+    counts as a folder with that file. Raises `FileNotFoundError` if a folder does not exist, because
+    changes of its files would then not change the version.
     """
     digest = hashlib.sha256()
     for folder in folders:
         if not folder.exists():
             raise FileNotFoundError(f"The folder {folder} of a graph does not exist.")
         top, files = (folder.parent, [folder]) if folder.is_file() else (folder, folder.rglob("*"))
-        for path in sorted(p for p in files if p.suffix in HASHED_SUFFIXES):
+        for path in sorted(p for p in files if p.suffix in (suffixes or HASHED_SUFFIXES)):
             digest.update(path.relative_to(top).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

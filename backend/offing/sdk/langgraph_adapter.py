@@ -1,7 +1,7 @@
 """The LangGraph adapter: how the platform runs a graph that uses only LangGraph."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,3 +33,10 @@ class LangGraphAdapter:
     """Semantic index of the graph's store, as LangGraph's IndexConfig. `None` means no semantic search."""
     store_ttl: Any = None
     """Expiry of items in the store, as LangGraph's TTLConfig. `None` means that items do not expire."""
+    records_own_models: bool = False
+    """Whether calls of the graph's own LangChain chat models are recorded as role calls."""
+    open_graph: Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Any]] | None = None
+    """Opens the compiled graph for one run, called with its LangGraph configuration.
+
+    `None` means that all runs use the graph that `Graph.build` returns.
+    """

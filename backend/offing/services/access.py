@@ -26,6 +26,9 @@ SESSION_TTL = timedelta(days=30)
 OPERATOR_TTL = timedelta(hours=12)
 """Time after the login for which a session from an operator's link may change the installation."""
 
+KEY_PREFIX = "ofg_"
+"""How every API key begins."""
+
 MAX_VALID_KEYS = 200
 """Maximum number of valid API keys of a tenant."""
 
@@ -113,7 +116,7 @@ async def create_key(database: Database, tenant_id: UUID, name: str, *, ttl: tim
         if await access.count_valid_keys(connection) >= MAX_VALID_KEYS:
             raise Conflict(f"There are {MAX_VALID_KEYS} valid API keys.", "Revoke a key that is not used.")
         await access.insert_key(connection, tenant_id, key_id, name.strip(), hash_secret(secret), ttl)
-    return NewKey(key_id, f"ofg_{key_id}_{secret}")
+    return NewKey(key_id, f"{KEY_PREFIX}{key_id}_{secret}")
 
 
 async def list_keys(database: Database, tenant_id: UUID) -> list[ApiKeyRow]:

@@ -6,8 +6,8 @@ The code is read and never executed. Computed imports, as with `importlib`, are 
 import ast
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 
 
@@ -23,10 +23,15 @@ def find_local_package(folder: Path, name: str) -> Path | None:
 
 def add_imported_packages(folder: Path, packages: dict[str, Path]) -> dict[str, Path]:
     """Return the given packages and modules with those of the same folder that they import, directly or indirectly."""
+    return add_found_packages(packages, partial(find_local_package, folder))
+
+
+def add_found_packages(packages: dict[str, Path], find: Callable[[str], Path | None]) -> dict[str, Path]:
+    """Return the given packages and modules with those that they import, directly or indirectly, and `find` returns."""
     all_packages, waiting = dict(packages), list(packages.values())
     while waiting:
         for name in _imported_names(waiting.pop()) - all_packages.keys():
-            if (local := find_local_package(folder, name)) is not None:
+            if (local := find(name)) is not None:
                 all_packages[name] = local
                 waiting.append(local)
     return dict(sorted(all_packages.items()))

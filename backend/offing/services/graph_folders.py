@@ -5,6 +5,7 @@ to the data directory under that hash and run from there, so a run keeps its ver
 the folder.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -22,7 +23,17 @@ from offing.core.errors import InvalidInput
 from offing.registry import Group, Registration
 from offing.sdk.graph import HASHED_SUFFIXES, compute_content_hash
 from offing.services import versioned_imports
-from offing.services.folder_imports import add_imported_packages, find_local_package
+from offing.services.folder_imports import add_found_packages, add_imported_packages, find_local_package
+from offing.services.langgraph_projects import (
+    CONFIG_FILE,
+    LANGGRAPH_SUFFIXES,
+    LangGraphProject,
+    find_installed_package,
+    find_langgraph_config,
+    find_project_package,
+    read_langgraph_config,
+    read_langgraph_project,
+)
 
 PATH_OPTION = "--path"
 PYPROJECT = "pyproject.toml"
@@ -41,6 +52,13 @@ class GraphProject:
     they import.
     """
     version: str
+    langgraph: LangGraphProject | None = None
+    """The LangGraph project that its `langgraph.json` describes. `None` means that it has Offing's entry points."""
+
+    @property
+    def hashed_suffixes(self) -> frozenset[str]:
+        """Suffixes of the files in its packages that are part of its version."""
+        return LANGGRAPH_SUFFIXES if self.langgraph else HASHED_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,8 @@ class BrokenGraphProject:
 def list_projects(paths: str) -> tuple[GraphProject | BrokenGraphProject, ...]:
     """List the projects in paths that are separated as in PATH.
 
-    Each path is a project folder, a folder of project folders, or a Python file.
+    Each path is a project folder, a folder of project folders, a Python file, or a LangGraph project: its folder or
+    its `langgraph.json`.
     """
     folders = [Path(text).expanduser().resolve() for text in paths.split(os.pathsep) if text]
     return tuple(project for place in folders for project in _list_projects_in(place))
@@ -64,7 +83,7 @@ def list_projects(paths: str) -> tuple[GraphProject | BrokenGraphProject, ...]:
 
 def _list_projects_in(path: Path) -> list[GraphProject | BrokenGraphProject]:
     try:
-        here = path.is_file() or (path / PYPROJECT).is_file()
+        here = path.is_file() or (path / PYPROJECT).is_file() or _find_langgraph_config(path) is not None
         single = [path] if here else sorted(p.parent for p in path.glob(f"*/{PYPROJECT}"))
         projects = [_read_project(one) for one in single]
         offering = [one for one in projects if isinstance(one, BrokenGraphProject) or one.entry_points]
@@ -93,12 +112,35 @@ def graph_names(points: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
 
 
 def load_project(path: Path) -> GraphProject:
-    """Return the project of a folder or Python file. Raises InvalidInput if its packages are missing."""
+    """Return the project of a folder or file. Raises InvalidInput if its packages are missing."""
+    if (config := _find_langgraph_config(path)) is not None:
+        return _load_langgraph_project(path, config)
     points = _read_entry_points(path)
     names = {t.partition(":")[0].partition(".")[0] for group in points.values() for t in group.values()}
     folder = path.parent if path.is_file() else path
     packages = add_imported_packages(folder, {name: _find_package(folder, name) for name in sorted(names)})
     return GraphProject(path, points, packages, compute_content_hash(*packages.values()))
+
+
+def _find_langgraph_config(path: Path) -> Path | None:
+    """Return the configuration of a LangGraph project. `None` for a folder with entry points of Offing."""
+    file = find_langgraph_config(path)
+    if file is None or path.is_file() or not (path / PYPROJECT).is_file():
+        return file
+    return None if _read_pyproject(path) else file
+
+
+def _load_langgraph_project(path: Path, config: Path) -> GraphProject:
+    project = read_langgraph_project(config)
+    packages: dict[str, Path] = {}
+    for name in sorted({target.partition(":")[0].partition(".")[0] for target in project.targets}):
+        package = find_project_package(project.roots, name) or find_installed_package(name)
+        assert package is not None, "read_langgraph_project has found it"
+        packages[name] = package
+    packages = add_found_packages(packages, partial(find_project_package, project.roots))
+    content = compute_content_hash(*packages.values(), suffixes=LANGGRAPH_SUFFIXES)
+    version = hashlib.sha256(content.encode() + project.manifest).hexdigest()
+    return GraphProject(path, {Group.GRAPHS: dict(project.graphs)}, packages, version, project)
 
 
 def copy_version(project: GraphProject, data_dir: Path) -> Path:
@@ -159,9 +201,13 @@ def load_entry_points(project: GraphProject, data_dir: Path, group: Group) -> di
 
 def load_entry_point(project: GraphProject, data_dir: Path, group: Group, name: str) -> Any:
     """Import the value of one entry point of a project from its copy. Raises InvalidInput with the cause."""
+    return load_target(project, data_dir, project.entry_points[group][name])
+
+
+def load_target(project: GraphProject, data_dir: Path, target: str) -> Any:
+    """Import `module:value` of a project from its copy. Raises InvalidInput with the cause."""
     folder, packages = copy_version(project, data_dir), tuple(project.packages)
     try:
-        target = project.entry_points[group][name]
         return versioned_imports.load_module(folder, packages, project.version, target)
     except (Exception, SystemExit) as error:  # a script that calls sys.exit() must not end this process
         versioned_imports.unload_version(project.version)
@@ -187,8 +233,12 @@ def list_registrations(project: GraphProject, data_dir: Path) -> dict[Group, lis
 
 
 def _read_entry_points(path: Path) -> dict[str, dict[str, str]]:
-    if path.is_file():
-        return _entry_points_of_file(path)
+    if (config := _find_langgraph_config(path)) is not None:
+        return {Group.GRAPHS: {one.name: str(one.reference) for one in read_langgraph_config(config).graphs}}
+    return _entry_points_of_file(path) if path.is_file() else _read_pyproject(path)
+
+
+def _read_pyproject(path: Path) -> dict[str, dict[str, str]]:
     try:
         table = tomllib.loads((path / PYPROJECT).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -237,7 +287,9 @@ def _find_package(folder: Path, name: str) -> Path:
 
 
 def _copy_project(project: GraphProject, destination: Path) -> None:
-    if project.path.is_file():
+    if project.langgraph is not None:
+        (destination / CONFIG_FILE).write_bytes(project.langgraph.manifest)
+    elif project.path.is_file():
         module = json.dumps(project.path.stem)
         (destination / PYPROJECT).write_text(
             f'[project.entry-points."{Group.GRAPHS}"]\n{module} = {module}\n', encoding="utf-8"
@@ -247,7 +299,7 @@ def _copy_project(project: GraphProject, destination: Path) -> None:
     for name, package in project.packages.items():
         if package.is_file():
             shutil.copyfile(package, destination / f"{name}.py")
-        for file in (p for p in package.rglob("*") if p.suffix in HASHED_SUFFIXES and p.is_file()):
+        for file in (p for p in package.rglob("*") if p.suffix in project.hashed_suffixes and p.is_file()):
             target = destination / name / file.relative_to(package)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
@@ -299,5 +351,7 @@ def _suggest_remedy(error: BaseException, project: GraphProject) -> str:
             return f"Add {name}/__init__.py, so that the folder is a package."
         return f"Install {name} in the environment of Offing, or put its package into {folder}."
     if isinstance(error, FileNotFoundError):
-        return f"Only {', '.join(sorted(HASHED_SUFFIXES))} files inside a package are available when a graph runs."
+        return (
+            f"Only {', '.join(sorted(project.hashed_suffixes))} files inside a package are available when a graph runs."
+        )
     return "Correct the code."

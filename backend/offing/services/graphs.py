@@ -4,7 +4,7 @@ Graphs come from entry points of the group `offing.graphs`, from the settings, a
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -21,6 +21,7 @@ from offing.scorers import SCORERS
 from offing.sdk import Graph
 from offing.sdk.tool import CustomTool
 from offing.services.graph_folders import (
+    PATH_OPTION,
     BrokenGraphProject,
     GraphProject,
     find_copied_version,
@@ -37,6 +38,7 @@ from offing.services.graph_offers import (
     index_tools,
     resolve_tools,
 )
+from offing.services.langgraph_graphs import load_langgraph_graphs
 from offing.settings import Settings
 from offing.tools.environment import extend_graph
 from offing.tools.platform_tool import TOOLS
@@ -194,11 +196,16 @@ class GraphRegistry(Mapping[str, Graph]):
     def _load(self, project: GraphProject) -> tuple[Graph, ...]:
         assert self._data_dir is not None
         tools = self._tools | index_tools(load_entry_points(project, self._data_dir, Group.TOOLS))
-        offers = load_entry_points(project, self._data_dir, Group.GRAPHS).items()
-        graphs = [g for name, offer in offers for g in collect_graphs(name, offer, project.path, self._installed)]
+        graphs = self._collect(project, self._data_dir)
         loaded = tuple(replace(extend_graph(resolve_tools(graph, tools)), version=project.version) for graph in graphs)
         self._loaded[project.version] = loaded
         return loaded
+
+    def _collect(self, project: GraphProject, data_dir: Path) -> Sequence[Graph]:
+        if project.langgraph is not None:
+            return load_langgraph_graphs(project, data_dir)
+        offers = load_entry_points(project, data_dir, Group.GRAPHS).items()
+        return [g for name, offer in offers for g in collect_graphs(name, offer, project.path, self._installed)]
 
 
 @cache
@@ -251,7 +258,8 @@ def get_graph(graphs: Mapping[str, Graph], name: str) -> Graph:
     broken = graphs.broken if isinstance(graphs, GraphRegistry) else ()
     for one in broken:
         if name in one.graphs:
-            raise InvalidInput("graph", f"{name!r} cannot be used: {one.error.problem}", one.error.remedy)
+            where = "" if one.error.field == PATH_OPTION else f"{one.error.field}: "
+            raise InvalidInput("graph", f"{name!r} cannot be used: {where}{one.error.problem}", one.error.remedy)
     unknown = (one.error.problem for one in broken if not one.graphs)
     problem = "; ".join([f"There is no graph {name!r}", *unknown])
     raise InvalidInput("graph", problem, f"Use one of: {', '.join(sorted(graphs))}.")

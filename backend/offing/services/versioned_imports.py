@@ -79,10 +79,19 @@ class _VersionedFinder(MetaPathFinder):
         init, module = base_path / "__init__.py", base_path.with_suffix(".py")
         file = init if init.is_file() else module
         if not file.is_file():
-            return None
+            return _find_namespace(fullname, base_path)
         inner = [str(base_path)] if file is init else None
         loader = _VersionedLoader(fullname, str(file), seen)
         return spec_from_file_location(fullname, file, loader=loader, submodule_search_locations=inner)
+
+
+def _find_namespace(fullname: str, folder: Path) -> ModuleSpec | None:
+    """Return the spec of a folder without `__init__.py`, as Python's own namespace packages. `None` if it is none."""
+    if not folder.is_dir():
+        return None
+    spec = ModuleSpec(fullname, None, is_package=True)
+    spec.submodule_search_locations = [str(folder)]
+    return spec
 
 
 class _VersionedLoader(SourceFileLoader):

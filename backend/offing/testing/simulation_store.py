@@ -25,6 +25,7 @@ from offing.kernel.recorded_calls import CallsSinceCheckpoint, Intent
 from offing.kernel.run_setup import ActiveRun, RunSetup, build_active_run
 from offing.kernel.run_store import JournalEntry, TransactionHook
 from offing.models.engine import RoleRequest
+from offing.models.own_model import OwnModelEngine, has_own_model
 from offing.sdk import Graph, RunInfo
 from offing.sdk.tool import ToolFailedError
 from offing.services.graphs import GraphRegistry
@@ -229,6 +230,8 @@ class _ScenarioEngines:
     async def answer_role(self, request: RoleRequest) -> EngineResponse | EngineFailure:
         stage, role = self.store, request.role
         stage.execute_call(role.name, request.inputs, _parse_call_key(request.call_path, "/"), request.turn)
+        if role.name not in stage.scene.answers and has_own_model():
+            return await OwnModelEngine().answer(request)
         response = stage.scene.answer(role, request.inputs, stage.count_calls(role.name), request.turn)
         return response if isinstance(response, EngineFailure) else EngineResponse(output=response)
 

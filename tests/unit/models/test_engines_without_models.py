@@ -32,7 +32,7 @@ def test_an_unknown_engine_is_a_value_that_names_the_known_ones() -> None:
     assert isinstance(failure, EngineFailure)
     assert failure.kind is FailureKind.UNKNOWN_ENGINE
     assert "oracle" in failure.message
-    assert "extractive, litellm, policy, rules, scripted" in failure.message
+    assert "extractive, litellm, own, policy, rules, scripted" in failure.message
 
 
 async def test_extractive_calls_the_role_s_own_function_and_spends_nothing() -> None:

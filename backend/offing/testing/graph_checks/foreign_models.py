@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from langchain_core.language_models import BaseLanguageModel
+from langchain_core.language_models import BaseChatModel, BaseLanguageModel
 
 from offing.langchain import OffingChatModel
 from offing.sdk import Graph
@@ -31,7 +31,7 @@ def find_model_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
 
     Third-party models are reported by the node that reaches them.
     """
-    swaps = _uses_models_by_name(graph)
+    swaps, own = _uses_models_by_name(graph), _records_own_models(graph)
     roles = {role.name for role in graph.roles}
     issues: list[GraphIssue] = []
     for one in walk.values:
@@ -42,11 +42,11 @@ def find_model_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
                 issues.append(
                     GraphIssue(ERROR, "undeclared-role", location, why, "Add it to `models=` of register_langgraph.")
                 )
-        elif name := _find_foreign_class(value, swaps):
+        elif not (own and isinstance(value, BaseChatModel)) and (name := _find_foreign_class(value, swaps)):
             remedy = REMEDY_BY_NAME if get_class_name(value) in MODEL_FACTORIES else REMEDY
             issues.append(GraphIssue(ERROR, "foreign-model", location, f"It calls {name}, {EXPLANATION}", remedy))
     for source in walk.sources:
-        issues += (_build_call_issue(source, *call) for call in _iter_model_calls(source, swaps))
+        issues += (_build_call_issue(source, *call) for call in _iter_model_calls(source, swaps, own))
     return issues
 
 
@@ -58,14 +58,15 @@ def _find_foreign_class(value: Any, by_name: bool) -> str:
     return name.rpartition(".")[2] if is_model(value) else ""
 
 
-def _iter_model_calls(source: SourceFunction, by_name: bool) -> Iterator[tuple[ast.Call, str]]:
+def _iter_model_calls(source: SourceFunction, by_name: bool, own: bool) -> Iterator[tuple[ast.Call, str]]:
     """Yield calls that create a model or call a provider, with the name of the called function."""
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):
             continue
         value: Any = source.resolve(node.func)
         full = resolve_name(node.func, source)
-        makes = isinstance(value, type) and issubclass(value, BaseLanguageModel) and value is not OffingChatModel
+        accepted = BaseChatModel if own else OffingChatModel
+        makes = isinstance(value, type) and issubclass(value, BaseLanguageModel) and not issubclass(value, accepted)
         if makes or (full in MODEL_FACTORIES and not by_name) or is_client_class(full):
             yield node, full.rpartition(".")[2]
 
@@ -77,7 +78,11 @@ def _build_call_issue(source: SourceFunction, call: ast.Call, name: str) -> Grap
     return GraphIssue(level, "foreign-model", source.locate(call), f"It {what}, {EXPLANATION}", remedy)
 
 
+def _records_own_models(graph: Graph) -> bool:
+    return graph.langgraph_adapter is not None and graph.langgraph_adapter.records_own_models
+
+
 def _uses_models_by_name(graph: Graph) -> bool:
-    """Return whether models that the graph's code names are replaced with ours in its runs."""
+    """Return whether models that the graph's code names are replaced with ours in its runs, or are recorded there."""
     around: Any = getattr(graph.langgraph_adapter, "execution_context", None)
     return isinstance(around, partial) and any(around.args)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]

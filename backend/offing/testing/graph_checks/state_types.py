@@ -4,15 +4,13 @@ Stored bytes must not choose a class.
 """
 
 import re
-import typing
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 from pydantic import BaseModel
-from typing_extensions import is_typeddict
 
+from offing.langchain.state_classes import iter_state_classes
 from offing.sdk import Graph
 from offing.testing.graph_checks.issue import ERROR, GraphIssue
 from offing.testing.graph_checks.reachable_values import GraphWalk
@@ -38,41 +36,6 @@ def find_type_issues(graph: Graph, walk: GraphWalk) -> list[GraphIssue]:
                 if not _is_restorable(kind, known_types)
             )
     return issues
-
-
-def iter_state_classes(schema: Any) -> Iterator[tuple[str, type]]:
-    """Yield key and class of everything that a state's annotations name.
-
-    Nothing is yielded for a pydantic state, which is validated again when it is restored.
-    """
-    if not isinstance(schema, type) or issubclass(schema, BaseModel):
-        return
-    owner = cast(Any, schema)
-    for key, annotation in _get_type_hints(owner).items():
-        for kind in _iter_named_types(annotation, (owner,)):
-            yield key, kind
-
-
-def _get_type_hints(schema: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(schema, include_extras=True)
-    except (NameError, TypeError):
-        return {}  # a name that exists only for type checkers
-
-
-def _iter_named_types(annotation: Any, context: tuple[Any, ...]) -> Iterator[type]:
-    if get_origin(annotation) is Annotated:
-        yield from _iter_named_types(get_args(annotation)[0], context)
-    elif get_origin(annotation) is typing.Literal or any(annotation is one for one in context):
-        return
-    elif arguments := get_args(annotation):
-        for argument in arguments:
-            yield from _iter_named_types(argument, context)
-    elif is_typeddict(annotation):
-        for inner in _get_type_hints(annotation).values():
-            yield from _iter_named_types(inner, (*context, annotation))
-    elif isinstance(annotation, type):
-        yield annotation
 
 
 def _is_restorable(kind: type, allowed: Sequence[type]) -> bool:

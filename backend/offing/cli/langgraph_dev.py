@@ -1,0 +1,88 @@
+"""`offing dev` in a LangGraph project: its data directory, its port, and what of its configuration has no effect."""
+
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, ThreadTtlStrategy, compare_python
+from offing.services.graph_folders import load_project
+from offing.services.langgraph_projects import LangGraphProject, find_langgraph_config
+from offing.settings import PROJECT_HOME, Settings
+
+DEFAULT_PORT = 2024
+"""Port at which clients expect the server of a LangGraph project."""
+
+MINUTES_PER_DAY = 24 * 60
+
+
+def prepare_langgraph_projects(settings: Settings, paths: Sequence[Path], say: Callable[[str], object]) -> Settings:
+    """Return the settings for the LangGraph projects among the paths, and say what of them has no effect.
+
+    Without one, they are unchanged. Raises InvalidInput for a project whose configuration cannot be used.
+    """
+    projects = [one for path in paths if (one := _find_project(path)) is not None]
+    for project in projects:
+        for notice in list_notices(project.config):
+            say(f"{project.file.name}: {notice}")
+    return _prepare(settings, projects[0]) if projects else settings
+
+
+def list_notices(config: LangGraphConfig) -> list[ConfigNotice]:
+    """List what of a configuration has another effect here than in LangGraph's server."""
+    notices = [*config.notices]
+    if (version := compare_python(config, sys.version_info[:2])) is not None:
+        notices.append(version)
+    notices += _list_http_notices(config)
+    if config.thread_ttl is not None and config.thread_ttl.strategy is ThreadTtlStrategy.DELETE:
+        notices.append(
+            ConfigNotice("checkpointer.ttl", "Threads are not deleted. Their earlier checkpoints are, after the time.")
+        )
+    return notices
+
+
+def _list_http_notices(config: LangGraphConfig) -> Iterator[ConfigNotice]:
+    http = config.http
+    if http.app is not None:
+        yield ConfigNotice("http.app", "The project's own routes are not served.")
+    if http.cors:
+        yield ConfigNotice("http.cors", "Pages of other origins cannot call the API.")
+    if http.disabled_routes or http.mount_prefix or http.authenticates_app:
+        yield ConfigNotice("http", "Prefix and disabled routes have no effect.")
+
+
+def open_in_browser(link: str) -> None:
+    """Open the web UI, if a person started the command at a terminal."""
+    if sys.stderr.isatty():
+        webbrowser.open(link)
+
+
+def discard_link(_link: str) -> None:
+    """Leave it at printing the link."""
+
+
+def _find_project(path: Path) -> LangGraphProject | None:
+    path = path.expanduser().resolve()
+    return load_project(path).langgraph if find_langgraph_config(path) is not None else None
+
+
+def _prepare(settings: Settings, project: LangGraphProject) -> Settings:
+    changes: dict[str, object] = {}
+    if "home" not in settings.model_fields_set:
+        changes["home"] = create_project_home(project.file.parent)
+    if "port" not in settings.model_fields_set:
+        changes["port"] = DEFAULT_PORT
+    ttl = project.config.thread_ttl
+    if ttl is not None and ttl.default_ttl is not None and "keep_checkpoints_days" not in settings.model_fields_set:
+        changes["keep_checkpoints_days"] = ttl.default_ttl / MINUTES_PER_DAY
+    return settings.model_copy(update=changes)
+
+
+def create_project_home(folder: Path) -> Path:
+    """Return the data directory of a project, which version control ignores."""
+    home = folder / PROJECT_HOME
+    home.mkdir(mode=0o700, exist_ok=True)
+    ignore = home / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    return home

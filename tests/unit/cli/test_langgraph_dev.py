@@ -1,0 +1,84 @@
+"""What `offing dev` prepares for a LangGraph project."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from offing.cli.langgraph_dev import DEFAULT_PORT, prepare_langgraph_projects
+from offing.core.errors import InvalidInput
+from offing.settings import Settings, default_home, load_settings
+from tests.langgraph_project import copy_project
+
+TTL = {"strategy": "keep_latest", "default_ttl": 2880}
+
+
+def settings_of(**fields: object) -> Settings:
+    return Settings(_env_file=None, **fields)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def configure(project: Path, **keys: object) -> None:
+    file = project / "langgraph.json"
+    file.write_bytes(orjson.dumps({**orjson.loads(file.read_bytes()), **keys}))
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OFFING_HOME", "OFFING_PORT", "OFFING_KEEP_CHECKPOINTS_DAYS", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_project_has_its_own_data_and_the_port_that_clients_expect(tmp_path: Path) -> None:
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    settings = prepare_langgraph_projects(settings_of(), [project], messages.append)
+    assert (settings.home, settings.port) == (project / ".offing", DEFAULT_PORT)
+    assert (project / ".offing/.gitignore").read_text() == "*\n"
+    assert [line.partition(" It ")[0] for line in messages] == ["langgraph.json: image_distro:"]
+
+
+def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project")
+    settings = settings_of(home=tmp_path / "home", port=8123, keep_checkpoints_days=3)
+    configure(project, checkpointer={"ttl": TTL})
+    assert prepare_langgraph_projects(settings, [project], lambda _: None) == settings
+    assert not (project / ".offing").exists()
+
+
+def test_the_lifetime_of_checkpoints_is_that_of_the_project(tmp_path: Path) -> None:
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    configure(project, checkpointer={"ttl": TTL})
+    assert prepare_langgraph_projects(settings_of(), [project], messages.append).keep_checkpoints_days == 2
+    configure(project, checkpointer={"ttl": {**TTL, "strategy": "delete"}})
+    prepare_langgraph_projects(settings_of(), [project], messages.append)
+    assert any("Threads are not deleted" in line for line in messages)
+
+
+def test_settings_of_the_server_that_have_no_effect_are_named(tmp_path: Path) -> None:
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    configure(project, http={"app": "./src/agent/model.py:PhraseModel", "cors": {"allow_origins": ["*"]}})
+    prepare_langgraph_projects(settings_of(), [project], messages.append)
+    assert [line.split(": ")[1] for line in messages] == ["image_distro", "http.app", "http.cors"]
+
+
+def test_a_configuration_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project")
+    configure(project, graphs={"agent": "./src/agent/gone.py:graph"})
+    with pytest.raises(InvalidInput, match=r"graphs\.agent: there is no file .*gone\.py"):
+        prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+
+
+def test_a_folder_of_graphs_is_left_as_it_is(tmp_path: Path) -> None:
+    settings = settings_of()
+    assert prepare_langgraph_projects(settings, [tmp_path], lambda _: None) is settings
+
+
+def test_commands_in_a_project_use_its_data_and_not_the_database_of_its_env(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = copy_project(tmp_path / "project")
+    (project / ".env").write_text("DATABASE_URL=postgresql://of_the_project\nOFFING_PORT=1\n")
+    monkeypatch.chdir(project)
+    assert default_home() != project / ".offing"
+    prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+    assert default_home() == project / ".offing"
+    assert (load_settings().database_url, load_settings().port) == (None, 8400)
