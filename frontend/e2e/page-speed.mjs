@@ -24,7 +24,7 @@ const ROUNDS = Number(env("OFFING_ROUNDS", "5"));
 const WIDE = { width: 1440, height: 960 };
 /** Milliseconds after which a page counts as broken. Only a fault takes longer. */
 const PATIENCE = 60_000;
-const FRAMES = 180;
+const FRAMES = 120;
 const PIXELS_PER_FRAME = 240;
 
 const samples = {};
@@ -59,7 +59,7 @@ async function measureOpening(browser, session, name, address, script, argument)
   await withPage(browser, session, async (page) => {
     await page.addInitScript(script, argument);
     note(`${name}_cold`, await timeOpening(page, address));
-    await page.waitForLoadState("networkidle");
+    await page.waitForLoadState("load");
     note(`${name}_warm`, await timeOpening(page, address));
   });
 }
@@ -98,7 +98,18 @@ async function measureCatchingUp(browser, session, run, lines) {
       console.log(JSON.stringify({ append: run }));
       await lines.next();
       proxy.restore();
-      await page.waitForFunction(() => window.stream.caughtUpAt !== undefined);
+      await page
+        .waitForFunction(() => window.stream.caughtUpAt !== undefined)
+        .catch(async (error) => {
+          const state = await page.evaluate(() => ({
+            opened: window.stream.opened,
+            last: window.stream.seqs.at(-1),
+            count: window.stream.seqs.length,
+            rows: [...document.querySelectorAll(".step-seq, .step-skeleton")].map((row) => row.textContent),
+            unseen: document.querySelector(".timeline-new")?.textContent,
+          }));
+          throw new Error(`the page did not catch up: ${JSON.stringify(state)}`, { cause: error });
+        });
       const { opened, seqs, caughtUpAt } = await page.evaluate(() => window.stream);
       assert.ok(opened > 1, "the page connected again");
       const missed = Array.from({ length: MISSED_STEPS }, (_, at) => RUNNING_STEPS + 1 + at);

@@ -1,7 +1,7 @@
 """The web UI in Chromium: opening a long run, scrolling it, catching up, and the lists with 10,000 runs.
 
-The servers, the API and the built web UI are those of `offing up`, without a worker. The script in frontend/e2e measures;
-this module writes the runs, and appends to them when the script asks for it.
+The servers, the API and the built web UI are those of `offing up`, without a worker. The script in frontend/e2e
+measures. This module writes the runs, and appends to them when the script asks for it.
 """
 
 import json
@@ -110,7 +110,7 @@ def _measurements(samples: Samples) -> list[Measurement]:
 
     return [
         times(f"{run}: until a step of its timeline answers a click, nothing cached", "open_cold", under_second),
-        times("the same, code cached", "open_warm", under_second),
+        times("the same run, code cached", "open_warm", under_second),
         Measurement(
             "DOM nodes of this page, maximum while scrolling",
             tuple(samples["nodes"]),
@@ -138,7 +138,7 @@ def _measurements(samples: Samples) -> list[Measurement]:
             under_second,
         ),
         times(f"home page with {lists}: until the first runs, nothing cached", "home_cold", under_half),
-        times("the same, code cached", "home_warm", under_half),
+        times(f"home page with {lists}, code cached", "home_warm", under_half),
         times(f"list of runs with {lists}: until the first runs, nothing cached", "runs_cold", under_half),
-        times("the same, code cached", "runs_warm", under_half),
+        times(f"list of runs with {lists}, code cached", "runs_warm", under_half),
     ]

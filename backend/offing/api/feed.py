@@ -20,6 +20,9 @@ from offing.storage.pool import Database
 PAGE_STEPS = 500
 """Number of steps that are read at once when a client catches up."""
 
+BURST_STEPS = 100
+"""Maximum number of steps that are sent together. A client that reads slowly gets them within the time for one send."""
+
 MIN_STATE_INTERVAL_SECONDS = 1.0
 """Minimum seconds between two state events of a run."""
 
@@ -31,6 +34,8 @@ class StepFeedEvent:
     run_id: UUID
     step: Step
     """The step without its payload."""
+    is_followed: bool = field(default=False, compare=False)
+    """Whether the next step follows at once, so that both can be sent together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +210,9 @@ class RunEventFeed:
                 page = await run_summaries.list_step_summaries(
                     connection, watched.run_id, watched.last_seq, min(PAGE_STEPS, upto - watched.last_seq)
                 )
-            for step in page:
+            for number, step in enumerate(page, 1):
                 watched.last_seq = step.seq
-                yield StepFeedEvent(watched.run_id, step)
+                yield StepFeedEvent(watched.run_id, step, number % BURST_STEPS > 0 and number < len(page))
             if not page:
                 return
 
