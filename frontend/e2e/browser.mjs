@@ -57,12 +57,16 @@ async function exchangeOf(response) {
   };
 }
 
-/** Sign in and run `work` on the page. The exit code is 1 if `work` fails or the page throws an error. */
-export async function signedIn(work, done) {
-  const browser = await chromium.launch({
+export function openBrowser() {
+  return chromium.launch({
     executablePath: env("OFFING_CHROMIUM", "/usr/bin/chromium"),
     args: ["--no-sandbox", "--headless", "--disable-gpu", "--disable-background-networking"],
   });
+}
+
+/** Sign in and run `work` on the page. The exit code is 1 if `work` fails or the page throws an error. */
+export async function signedIn(work, done) {
+  const browser = await openBrowser();
   try {
     const page = await browser.newPage({ viewport: WIDE });
     page.setDefaultTimeout(90_000);

@@ -37,6 +37,7 @@ from tests.bench.training_loop import loop_speed
 from tests.bench.vectors import vector_search_speed
 from tests.bench.waiting_runs import RUNS, many_waiting
 from tests.bench.web_pages import pages_speed
+from tests.bench.web_ui import web_ui_speed
 from tests.bench.whole_cost import whole_cost
 
 Measure = Callable[[Client, ServerUrls], Awaitable[Sequence[Measurement]]]
@@ -95,6 +96,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "sandbox": Alone(sandbox_speed),
     "policy": Alone(policy_speed, 5),
     "pages": Alone(pages_speed),
+    "web": Alone(web_ui_speed),
     "fairness": Alone(fairness, 3),
     "retrieval": Alone(retrieval_quality),
     "library": Alone(library_size),

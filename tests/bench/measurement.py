@@ -66,6 +66,7 @@ UNITS: Mapping[str, tuple[float, str, str]] = {
     "bytes": (1, ",.1f", " bytes"),
     "%": (1, ".1%", ""),
     "turns": (1, ",.1f", " turns"),
+    "count": (1, ",.0f", ""),
     "score": (1, ".3f", ""),
 }
 """How values of a unit are rendered: factor, format and suffix. Times are stored in seconds."""

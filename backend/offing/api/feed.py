@@ -21,6 +21,9 @@ from offing.storage.pool import Database
 PAGE_STEPS = 500
 """Number of steps that are read at once when a client catches up."""
 
+BURST_STEPS = 100
+"""Maximum number of steps that are sent together. A client that reads slowly gets them within the time for one send."""
+
 MIN_STATE_INTERVAL_SECONDS = 1.0
 """Minimum seconds between two state events of a run."""
 
@@ -32,6 +35,8 @@ class StepFeedEvent:
     run_id: UUID
     step: Step
     """The step without its payload."""
+    is_followed: bool = field(default=False, compare=False)
+    """Whether the next step follows at once, so that both can be sent together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +211,9 @@ class RunEventFeed:
         while watched.last_seq < upto:
             limit = min(PAGE_STEPS, upto - watched.last_seq)
             page = await self._reads.list_steps(self._tenant, watched.run_id, watched.last_seq, limit)
-            for step in page:
+            for number, step in enumerate(page, 1):
                 watched.last_seq = step.seq
-                yield StepFeedEvent(watched.run_id, step)
+                yield StepFeedEvent(watched.run_id, step, number % BURST_STEPS > 0 and number < len(page))
             if not page:
                 return
 

@@ -100,11 +100,15 @@ async def open_event_stream(
 async def _encode_events(
     events: AsyncGenerator[FeedEvent], first: FeedEvent, cursor: StreamCursor
 ) -> AsyncGenerator[bytes]:
+    burst: list[bytes] = []
     async with aclosing(events):
         yield encode_event(first, cursor)
         try:
             async for event in events:
-                yield encode_event(event, cursor)
+                burst.append(encode_event(event, cursor))
+                if not (isinstance(event, StepFeedEvent) and event.is_followed):
+                    yield b"".join(burst)
+                    burst.clear()
         except Unauthorized:
             return  # the key or session has ended in the meantime; the next request gets the error
         except OffingError as error:
@@ -151,7 +155,7 @@ def _encode_draft(run_id: UUID, change: DraftChange) -> bytes:
 
 
 def _dump_json(model: BaseModel) -> bytes:
-    return orjson.dumps(model.model_dump(mode="json"))
+    return model.model_dump_json().encode()
 
 
 def render_cursor(cursor: Mapping[UUID, int]) -> str:

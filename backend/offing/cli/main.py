@@ -35,7 +35,6 @@ def main() -> None:
 
 def _run_command() -> object:
     from offing.cli.commands import app
-
     from offing.core.langgraph_config import CONFIG_FILE
 
     is_own_start = environment.find_ready_file() is None  # otherwise `offing up` has prepared our environment

@@ -9,7 +9,8 @@ import "@/shared/ui/controls.css";
 import { createBrowserHub } from "@/shared/stream/browser";
 import { watchTypedFields } from "@/shared/ui/unsaved-input";
 import { BROWSER_EFFECTS, watchCodeUpdates } from "./code-update";
-import { Providers } from "./providers";
+import { prefetchScreen } from "./prefetch";
+import { createQueryClient, Providers } from "./providers";
 import { createAppRouter } from "./router";
 
 const root = document.getElementById("root");
@@ -18,11 +19,14 @@ if (!root) throw new Error("index.html has no #root");
 watchTypedFields();
 watchCodeUpdates(BROWSER_EFFECTS);
 
+const client = createQueryClient();
+prefetchScreen(client, location);
+
 try {
   await applyLanguage(readLanguageChoice());
   createRoot(root).render(
     <StrictMode>
-      <Providers hub={createBrowserHub()}>
+      <Providers client={client} hub={createBrowserHub()}>
         <RouterProvider router={createAppRouter()} />
       </Providers>
     </StrictMode>,

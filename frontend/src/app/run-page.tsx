@@ -14,6 +14,7 @@ import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs"
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { useLanguage } from "@/shared/language/language";
 import { extendMarks } from "@/shared/minimap/marks";
+import { VisibleSteps } from "@/shared/minimap/visible-steps";
 import { useRunEvents } from "@/shared/stream/stream-context";
 import { useStepLog } from "@/shared/stream/use-step-log";
 import { Dialog } from "@/shared/ui/dialog";
@@ -41,7 +42,8 @@ const EvidencePreview = lazyView(
 );
 const ExportMenu = lazyView(msg`the export`, async () => (await import("@/features/report/export-menu")).ExportMenu);
 const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
-const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
+const loadTimeline = async () => (await import("@/features/timeline/timeline")).Timeline;
+const Timeline = lazyView(msg`the timeline`, loadTimeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
 const ReportTab = lazyView(msg`the report`, async () => (await import("@/features/report/report-tab")).ReportTab);
 const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
@@ -72,6 +74,11 @@ interface RunPageProps {
 
 export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.runId));
+  const isTimeline = props.search.tab === "timeline";
+  useEffect(() => {
+    // Its code comes while the run does. If that fails, the view tries again and shows the error.
+    if (isTimeline) loadTimeline().catch(() => undefined);
+  }, [isTimeline]);
   return (
     <Loaded query={run} label={t`the run`} fullPage>
       {(loaded) => <LoadedRun {...props} run={loaded} />}
@@ -90,7 +97,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const narrow = useMediaQuery("(max-width: 900px)");
   const [column, setColumn] = useState<HTMLElement | null>(null);
   const [page, setPage] = useState<HTMLElement | null>(null);
-  const [visibleRange, setVisibleRange] = useState<readonly [number, number] | null>(null);
+  const [visibleSteps] = useState(() => new VisibleSteps());
   const [sheet, setSheet] = useState<"plan" | "evidence" | null>(null);
   // The tab that is open first stays open when the run ends, so that nothing jumps.
   const [firstTab] = useState<Tab>(active ? "timeline" : "report");
@@ -194,7 +201,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
           log={log}
           marks={marks}
           selected={selected}
-          visibleRange={visibleRange}
+          visibleSteps={visibleSteps}
           markFilter={search.only ?? ""}
           onPick={selectStep}
           onMarkFilter={(only) => onSearch({ only: only || undefined, tab: "timeline" })}
@@ -232,7 +239,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
                   startAtEnd={!narrow}
                   loadRange={loadRange}
                   onSelect={(seq) => onSearch({ step: seq })}
-                  onVisibleRange={setVisibleRange}
+                  onVisibleRange={visibleSteps.set}
                   onSearch={(text) => onSearch({ q: text || undefined })}
                   onShowAll={() => onSearch({ only: undefined, node: undefined })}
                 />

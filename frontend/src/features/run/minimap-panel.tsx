@@ -4,6 +4,7 @@ import { hasEnded, type RunDetail } from "@/shared/api/runs";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { findSeqs, LEGEND, parseMark, type StepMark } from "@/shared/minimap/marks";
 import { StepMinimap } from "@/shared/minimap/step-minimap";
+import type { VisibleSteps } from "@/shared/minimap/visible-steps";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import "./minimap-panel.css";
@@ -13,7 +14,7 @@ interface MinimapPanelProps {
   log: StepLog;
   marks: string;
   selected: number | null;
-  visibleRange: readonly [number, number] | null;
+  visibleSteps: VisibleSteps;
   /** Step marks that the timeline is filtered by. Empty means all. */
   markFilter: string;
   onPick(seq: number): void;
@@ -26,7 +27,7 @@ export function MinimapPanel({
   log,
   marks,
   selected,
-  visibleRange,
+  visibleSteps,
   markFilter,
   onPick,
   onMarkFilter,
@@ -39,7 +40,7 @@ export function MinimapPanel({
         marks={marks}
         steps={expectedSteps(marks.length, run.budget.max_turns, ended)}
         selected={selected}
-        view={visibleRange}
+        view={visibleSteps}
         active={!ended}
         height={narrow ? 58 : 78}
         titleOf={(seq) => stepAt(log, seq)?.title ?? ""}

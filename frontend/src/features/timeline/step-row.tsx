@@ -1,9 +1,11 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
+import { memo } from "react";
 import { parseFiles } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
 import { formatDateTime, formatMs } from "@/shared/format/numbers";
+import { useLanguage } from "@/shared/language/language";
 import { MARK_STYLES, markForStep } from "@/shared/minimap/marks";
 import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
@@ -15,17 +17,21 @@ interface StepRowProps {
   seq: number;
   /** `undefined` means that the step is not loaded yet. Its row keeps its position. */
   step: Step | undefined;
-  previous: Step | undefined;
+  /** The turn of the step before it. `undefined` means that there is none, or that it is not loaded yet. */
+  previousTurn: number | undefined;
   /** Text around a match of the search. Empty means none. */
   excerpt: string;
   selected: boolean;
   open: boolean;
-  onToggle(): void;
+  onToggle(seq: number): void;
 }
 
-export function StepRow({ runId, seq, step, previous, excerpt, selected, open, onToggle }: StepRowProps) {
+/** A step of the timeline. It is rendered again only when it changes, not while others scroll past it. */
+export const StepRow = memo(function StepRow(props: StepRowProps) {
+  const { runId, seq, step, previousTurn, excerpt, selected, open, onToggle } = props;
+  useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
-  const newTurn = step.turn > 0 && step.turn !== previous?.turn;
+  const newTurn = step.turn > 0 && step.turn !== previousTurn;
   return (
     <>
       {newTurn && (
@@ -40,7 +46,7 @@ export function StepRow({ runId, seq, step, previous, excerpt, selected, open, o
         className={selected ? "step selected" : "step"}
         aria-expanded={open}
         aria-current={selected ? "step" : undefined}
-        onClick={onToggle}
+        onClick={() => onToggle(seq)}
       >
         <span className="step-seq num">{seq}</span>
         <StepKind step={step} />
@@ -71,7 +77,7 @@ export function StepRow({ runId, seq, step, previous, excerpt, selected, open, o
       {open && <StepDetails runId={runId} seq={seq} />}
     </>
   );
-}
+});
 
 function StepKind({ step }: { step: Step }) {
   const { color } = MARK_STYLES[markForStep(step)];

@@ -120,11 +120,15 @@ export function Timeline(props: TimelineProps) {
     const next = Math.min(count - 1, Math.max(0, at + offset));
     if (count > 0) onSelect(seqOfRow(rows, next));
   };
-  const toggle = (seq: number) => {
-    const next = new Set(open);
-    if (!next.delete(seq)) next.add(seq);
-    setOpen(next);
-  };
+  const toggle = useCallback((seq: number) => setOpen((was) => toggled(was, seq)), []);
+  // The same function while the reader scrolls, so that rows which stay are not rendered again.
+  const selectAndToggle = useCallback(
+    (seq: number) => {
+      onSelect(seq);
+      toggle(seq);
+    },
+    [onSelect, toggle],
+  );
   useHotkeys([
     { keys: "j", description: t`Next step`, run: () => selectRelative(1) },
     { keys: "k", description: t`Previous step`, run: () => selectRelative(-1) },
@@ -176,13 +180,10 @@ export function Timeline(props: TimelineProps) {
                 seq={seq}
                 step={stepAt(log, seq)}
                 excerpt={excerpts.get(seq) ?? ""}
-                previous={stepAt(log, seq - 1)}
+                previousTurn={stepAt(log, seq - 1)?.turn}
                 selected={seq === selected}
                 open={open.has(seq)}
-                onToggle={() => {
-                  onSelect(seq);
-                  toggle(seq);
-                }}
+                onToggle={selectAndToggle}
               />
             </li>
           );
@@ -195,6 +196,12 @@ export function Timeline(props: TimelineProps) {
       )}
     </div>
   );
+}
+
+function toggled(seqs: ReadonlySet<number>, seq: number): ReadonlySet<number> {
+  const next = new Set(seqs);
+  if (!next.delete(seq)) next.add(seq);
+  return next;
 }
 
 interface ShownProps {

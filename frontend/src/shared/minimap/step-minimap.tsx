@@ -1,10 +1,11 @@
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
-import { type KeyboardEvent, type PointerEvent, useMemo, useState } from "react";
+import { type KeyboardEvent, type PointerEvent, useMemo, useState, useSyncExternalStore } from "react";
 import { useWidth } from "../ui/hooks";
-import { createFrame, seqAt, stepX } from "./geometry";
+import { createFrame, type Frame, seqAt, stepX } from "./geometry";
 import { MARK_STYLES, parseMark } from "./marks";
 import { MinimapLine } from "./minimap-line";
+import type { VisibleSteps } from "./visible-steps";
 
 interface StepMinimapProps {
   marks: string;
@@ -12,8 +13,8 @@ interface StepMinimapProps {
   steps: number;
   /** `null` means none. */
   selected: number | null;
-  /** First and last step visible in the timeline. `null` means that the timeline is not shown. */
-  view: readonly [number, number] | null;
+  /** The steps that the timeline shows. */
+  view: VisibleSteps;
   active: boolean;
   height?: number;
   /** Return the title of a step if the step is loaded. */
@@ -78,16 +79,7 @@ export function StepMinimap(props: StepMinimapProps) {
       {width > 0 && (
         <>
           <svg width={width} height={height} aria-hidden="true" style={{ position: "absolute", inset: 0 }}>
-            {view && count > 0 && (
-              <rect
-                x={stepX(view[0], frame) - 2}
-                width={Math.max(6, stepX(view[1] + 1, frame) - stepX(view[0], frame) + 2)}
-                y={0}
-                height={height}
-                rx={4}
-                fill="var(--sunk)"
-              />
-            )}
+            {count > 0 && <VisibleBand view={view} frame={frame} height={height} />}
             {selected !== null && selected <= count && (
               <SelectedStepMarker x={stepX(selected, frame)} slot={slot} height={height} />
             )}
@@ -114,6 +106,15 @@ export function StepMinimap(props: StepMinimapProps) {
       )}
     </div>
   );
+}
+
+/** A band behind the steps that the timeline shows. */
+function VisibleBand({ view, frame, height }: { view: VisibleSteps; frame: Frame; height: number }) {
+  const range = useSyncExternalStore(view.subscribe, view.get);
+  if (!range) return null;
+  const x = stepX(range[0], frame);
+  const width = Math.max(6, stepX(range[1] + 1, frame) - x + 2);
+  return <rect x={x - 2} width={width} y={0} height={height} rx={4} fill="var(--sunk)" />;
 }
 
 /** The selected step: a band behind its mark and a pointer below, so that the mark keeps its color. */

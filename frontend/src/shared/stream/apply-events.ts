@@ -59,7 +59,10 @@ function applyOther(client: QueryClient, { runId: run, name, data }: StreamEvent
 export function applyEvents(client: QueryClient, events: readonly StreamEvent[]): void {
   const steps = new Map<string, Step[]>();
   for (const event of events) {
-    if (event.name === "step") steps.set(event.runId, [...(steps.get(event.runId) ?? []), event.data as Step]);
+    if (event.name !== "step") continue;
+    const rows = steps.get(event.runId);
+    if (rows) rows.push(event.data as Step);
+    else steps.set(event.runId, [event.data as Step]);
   }
   for (const [run, rows] of steps) applySteps(client, run, rows);
   for (const event of events) if (event.name !== "step") applyOther(client, event);
