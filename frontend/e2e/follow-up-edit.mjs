@@ -75,7 +75,10 @@ function conclude(page) {
 async function readConclusion(page) {
   const premise = await conclude(page);
   await page.goto(report(run));
-  await page.locator(".report .sentence", { hasText: "Therefore:" }).getByText("conclusion", { exact: true }).waitFor();
+  await page
+    .locator(".report .sentence", { hasText: "Therefore:" })
+    .locator(".sentence-mark", { hasText: "conclusion" })
+    .waitFor();
   const unsupported = page.getByRole("region", { name: "Unsupported sentences" });
   assert.equal(await unsupported.getByText("Therefore:").count(), 0, "a conclusion is not listed as unsupported");
   await page.getByRole("tab", { name: /^Claims/ }).click();

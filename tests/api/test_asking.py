@@ -162,7 +162,9 @@ async def test_a_way_to_ask_is_saved_renamed_changed_and_deleted(api: Api) -> No
     at = f"/api/v1/question-presets/{preset['id']}"
     renamed = (await api.http.patch(at, json={"name": "Contracts"})).json()
     assert (renamed["name"], renamed["settings"]) == ("Contracts", preset["settings"])
-    changed = (await api.http.patch(at, json={"settings": {"interactions": ["clarify"], "tool_policy": "reading"}})).json()
+    changed = (
+        await api.http.patch(at, json={"settings": {"interactions": ["clarify"], "tool_policy": "reading"}})
+    ).json()
     assert (changed["name"], changed["settings"]["interactions"]) == ("Contracts", ["clarify"])
     assert changed["settings"]["tool_policy"] == "reading"
     assert [one["id"] for one in (await api.http.get("/api/v1/question-presets")).json()["items"]] == [preset["id"]]

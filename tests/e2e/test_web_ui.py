@@ -117,9 +117,7 @@ def test_an_edit_is_a_new_version_a_conclusion_says_what_it_follows_from_and_sou
     browser_is_here()
     monkeypatch.setenv("OFFING_PORT", "0")
     try:
-        question = (
-            "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
-        )
+        question = "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
         answer = offing("ask", question, "--docs", str(documents), "--json")
         started = offing("up", "--detach")
         link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
