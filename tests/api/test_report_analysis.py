@@ -32,7 +32,7 @@ class CountedCitation(Citation):
         return Citation.quote.__get__(self)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
 
     @quote.setter
-    def quote(self, text: str) -> None:
+    def quote(self, text: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         Citation.quote.__set__(self, text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
