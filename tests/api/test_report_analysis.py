@@ -1,7 +1,9 @@
 """Claims and conflicts are computed once for a version that is shown, and not once for each part of it."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -30,7 +32,7 @@ class CountedCitation(Citation):
         return Citation.quote.__get__(self)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
 
     @quote.setter
-    def quote(self, text: str) -> None:
+    def quote(self, text: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         Citation.quote.__set__(self, text)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
@@ -63,7 +65,9 @@ async def test_a_response_reads_each_quote_once_to_compare_it_and_once_to_return
 
 def test_each_file_compares_the_quotes_once(report: Report) -> None:
     created_at = datetime(2026, 1, 1, tzinfo=UTC)
-    for write in (render_markdown, render_html, report_to_json, lambda one: build_report_document(one, created_at)):
+    build = partial(build_report_document, created_at=created_at)
+    writers: tuple[Callable[[Report], object], ...] = (render_markdown, render_html, report_to_json, build)
+    for write in writers:
         READS.clear()
         assert "Conflicts between sources" in str(write(report)) or write is report_to_json
         # Once to compare it, once for the line of the conflict, and once in the list of sources.

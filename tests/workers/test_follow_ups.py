@@ -17,6 +17,7 @@ from offing.core.report import Report, ReportDraft, VersionOrigin
 from offing.core.report_changes import ChangeKind
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import StepKind
+from offing.core.tool_policy import ToolPolicy, ToolRule
 from offing.services.erasure import erase_source
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.graphs import open_registry
@@ -393,7 +394,7 @@ async def test_a_number_that_an_answer_needs_is_calculated_and_the_answer_is_wri
 
 
 async def test_nothing_is_calculated_where_the_tool_policy_forbids_it(library: Platform) -> None:
-    policy = {"rules": [{"tool": "search_library", "allow_other_args": True}]}
+    policy = ToolPolicy(rules=(ToolRule(tool="search_library", allow_other_args=True),))
     first, _ = await first_report(library)
     model = Model(
         {
@@ -441,15 +442,15 @@ async def test_a_report_that_a_model_merged_with_quotes_goes_back_to_it_if_a_cit
     library: Platform,
 ) -> None:
     first, _ = await first_report(library)
-    found: list[dict[str, str]] = []
+    passages: list[dict[str, str]] = []
 
     def merge(messages: list[dict[str, Any]]) -> dict[str, Any]:
-        found.append(cited(messages, "gather the light"))
-        whales = f"Whales of the sea are counted in the winter. [{found[0]['evidence']}]"
+        passages.append(cited(messages, "gather the light"))
+        whales = f"Whales of the sea are counted in the winter. [{passages[0]['evidence']}]"
         return report_of("Lights", "Keepers", sentence("keep N1"), answer=whales)
 
     def correct(_: list[dict[str, Any]]) -> str:
-        return f's1: The rings gather the light. [{found[0]["evidence"]}: "{found[0]["quote"]}"]'
+        return f's1: The rings gather the light. [{passages[0]["evidence"]}: "{passages[0]["quote"]}"]'
 
     answers = {MERGE: merge, "You correct sentences": correct, "You write a report": ""}
     model = Model({CLASSIFY: {"kind": "research", "why": "New."}, **answers})

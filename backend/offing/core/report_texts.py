@@ -101,8 +101,8 @@ def _describe_origin(report: Report) -> str:
     if report.edit is None:
         return ""
     if report.edit.run_id is not None:
-        asked = f" It was asked: {report.edit.note.rstrip('.')}." if report.edit.note else ""
-        return f"Edited by a follow-up ({report.edit.by}) from version {report.edit.base_version}.{asked}"
+        question = f" It was asked: {report.edit.note.rstrip('.')}." if report.edit.note else ""
+        return f"Edited by a follow-up ({report.edit.by}) from version {report.edit.base_version}.{question}"
     edited = sum(sentence.is_edited for sentence in report.sentences())
     of = f"{edited} of {len(report.sentences())} sentences are written or changed by a person, and marked so."
     note = f" Note: {report.edit.note.rstrip('.')}." if report.edit.note else ""

@@ -169,10 +169,10 @@ async def _get_editable_run(connection: Connection, run_id: UUID) -> RunRow:
     await check_started_by_person(connection, run, "edited")
     if not run.is_terminal:
         raise Conflict(f"Run {run.id} has not ended ({run.status}).", "Edit its report when it has ended.")
-    if (made := await reports.find_follow_up_version(connection, run_id)) is not None:
+    if (version := await reports.find_follow_up_version(connection, run_id)) is not None:
         raise Conflict(
-            f"The report of run {run.id} is version {made.version} of the report of run {made.run_id}.",
-            f"Edit the newest version of the report of run {made.run_id}.",
+            f"The report of run {run.id} is version {version.version} of the report of run {version.run_id}.",
+            f"Edit the newest version of the report of run {version.run_id}.",
         )
     return run
 

@@ -55,8 +55,8 @@ class QuestionSettings(ApiModel):
     tool_policy: str | None = Field(
         default=None,
         max_length=200,
-        description="Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default one. "
-        "null: the preset says nothing about it.",
+        description="Name of a stored tool policy, whose rules are read when a question is asked. Empty: the default "
+        "one. null: the preset says nothing about it.",
     )
 
 

@@ -231,7 +231,7 @@ function VersionOfNote({ report }: { report: Report }) {
       <p>
         <Trans>There it can be read, edited and compared with the versions before it.</Trans>
       </p>
-      <p className="notice-acts">
+      <p className={styles.acts}>
         <Link to="/runs/$runId" params={params} search={{ tab: "report", version }} className="btn small primary">
           <Trans>Read version {made.version}</Trans>
         </Link>
@@ -264,7 +264,7 @@ function FollowUpVersionNote({ report, onShow }: { report: Report; onShow: Repor
           />
         </p>
       )}
-      <p className="notice-acts">
+      <p className={styles.acts}>
         <Button small onClick={() => onShow({ part: "versions" })}>
           <Trans>What changed</Trans>
         </Button>

@@ -80,8 +80,8 @@ async def calculate_for_answer(
     if not values:
         return ()
     fields = {name: getattr(inputs, name) for name in TaskContext.model_fields}
-    asked = CalculationInput(**fields, report=inputs.report, answer=answer, values=values)
-    reply = await call_fitted(ctx, build_calculation_role(writer), asked)
+    request = CalculationInput(**fields, report=inputs.report, answer=answer, values=values)
+    reply = await call_fitted(ctx, build_calculation_role(writer), request)
     if isinstance(reply, EngineFailure):  # the answer keeps its numbers, and the report marks them
         return ()
     expressions = tuple(dict.fromkeys(reply.output.expressions))[:MAX_EXPRESSIONS]
@@ -117,9 +117,9 @@ def parse_calculations(text: str, _inputs: CalculationInput) -> Calculations | I
     """Parse one expression per line. Lines with anything else than arithmetic are left out."""
     block = parse_whole(text)
     lines = [line.strip(" \t`-=") for line in (block.text if block else "").splitlines() if line.strip()]
-    found = tuple(one for one in lines if len(one) <= MAX_EXPRESSION_CHARS and _EXPRESSION.fullmatch(one))
-    if found or any(line.casefold().rstrip(".") == "none" for line in lines):
-        return Calculations(expressions=found)
+    expressions = tuple(one for one in lines if len(one) <= MAX_EXPRESSION_CHARS and _EXPRESSION.fullmatch(one))
+    if expressions or any(line.casefold().rstrip(".") == "none" for line in lines):
+        return Calculations(expressions=expressions)
     return InvalidOutput("There is no arithmetic expression, and not the word none.")
 
 
