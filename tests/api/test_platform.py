@@ -1,6 +1,7 @@
 """Graphs, engines, the tenant's settings, health, metrics, the page, and what no client may send."""
 
 import gzip
+import re
 from pathlib import Path
 
 import httpx
@@ -171,6 +172,21 @@ async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_fo
             assert missing.status_code == 404 or "<title>" in missing.text, path
             assert "secret" not in missing.text
         assert (await http.get("/assets/none.js")).status_code == 404
+
+
+async def test_a_program_that_probes_for_another_api_gets_no_page_as_its_answer(page: Path) -> None:
+    app = FastAPI()
+    web_ui.install_web_ui(app, page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as http:
+        for path in ("/ok", "/info", "/threads", "/assistants/search", "/docs"):
+            assert (await http.get(path)).status_code == 404, path
+            assert (await http.get(path, headers={"Accept": "text/html,*/*;q=0.8"})).status_code == 200, path
+
+
+def test_every_page_of_the_web_ui_can_be_opened_without_a_browser() -> None:
+    routes = (Path(__file__).parents[2] / "frontend/src/app/router.tsx").read_text()
+    first = {path.split("/")[1] for path in re.findall(r'getParentRoute: \(\) => rootRoute,\s*path: "([^"]*)"', routes)}
+    assert first == web_ui.PAGES - {"."}
 
 
 async def test_files_of_the_page_are_sent_in_the_best_coding_that_the_browser_accepts(page: Path) -> None:

@@ -15,6 +15,9 @@ HASHED_DIR = "assets/"
 
 IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 
+PAGES = frozenset({"", ".", "runs", "library", "training", "settings", "sign-in", "shared", "stories"})
+"""First segments of the addresses that the web UI routes itself. Starlette calls the root `.`."""
+
 ENCODED_SUFFIXES = {"br": ".br", "gzip": ".gz"}
 """Content codings, the better first, and the suffixes of the files that the build compressed with them."""
 
@@ -25,8 +28,8 @@ NOT_BUILT_HTML = (
 
 
 class WebUI(StaticFiles):
-    """Static files, compressed if the browser accepts it. Every other address without a suffix gets `index.html`,
-    which handles its own routes.
+    """Static files, compressed if the browser accepts it. Every address of a page gets `index.html`, and so does
+    every other one without a suffix that a browser opens; the page then says that there is none.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -34,6 +37,7 @@ class WebUI(StaticFiles):
         if path == "api" or path.startswith("api/") or name.endswith(tuple(ENCODED_SUFFIXES.values())):
             raise HTTPException(404, "There is no such route.")
         if "." not in name and not path.startswith(HASHED_DIR):
+            check_page_request(path, Headers(scope=scope).get("accept", ""))
             path = "index.html"
         encodings = await anyio.to_thread.run_sync(self._list_encodings, path)
         encoding = choose_encoding(Headers(scope=scope).get("accept-encoding", ""), encodings)
@@ -53,6 +57,15 @@ class WebUI(StaticFiles):
             return [name for name, suffix in ENCODED_SUFFIXES.items() if self.lookup_path(path + suffix)[1]]
         except (OSError, ValueError):
             return []  # no file can have this name, which is what the response says
+
+
+def check_page_request(path: str, accepted: str) -> None:
+    """Raise HTTPException 404 unless the web UI has a page for this path, or a browser asks for one.
+
+    Programs that probe for another API, such as `GET /info`, would take a page as its answer.
+    """
+    if path.split("/")[0] not in PAGES and "text/html" not in accepted.lower():
+        raise HTTPException(404, "There is no such route.")
 
 
 def choose_encoding(accepted: str, available: list[str]) -> str:
