@@ -6,6 +6,7 @@ import random
 import socket
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from uuid import UUID, uuid4
 
 import pytest
@@ -63,6 +64,22 @@ async def test_a_step_reaches_a_watcher_long_before_it_would_look(api: Api) -> N
             await stream.until(lambda s, seq=step.seq: s.seqs[-1] == seq)
             waits.append(loop.time() - began)
     assert sorted(waits)[5] < 1, waits  # a look without notice comes after five seconds
+
+
+async def test_missed_steps_come_in_bursts_of_bounded_length(api: Api) -> None:
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    await api.hands.notes(fence, [f"n{n}" for n in range(feed.BURST_STEPS + 4)])
+    is_followed: list[bool] = []
+    event_feed = feed.RunEventFeed(
+        api.database, api.hands.live, api.tenant, {run: 0}, lease_seconds=60, reauthenticate=lambda: asyncio.sleep(0)
+    )
+    async with aclosing(event_feed.events()) as events:
+        while len(is_followed) < feed.BURST_STEPS + 5:
+            event = await anext(events)
+            if isinstance(event, feed.StepFeedEvent):
+                is_followed.append(event.is_followed)
+    assert [at for at, followed in enumerate(is_followed, 1) if not followed] == [feed.BURST_STEPS, len(is_followed)]
 
 
 async def test_a_reconnecting_client_continues_after_its_last_id(api: Api) -> None:

@@ -87,10 +87,10 @@ def _measure(servers: ServerUrls, base: str, link: str) -> Samples:
         assert script.stdin is not None
         assert script.stdout is not None
         for line in script.stdout:
-            said: dict[str, Any] = json.loads(line)
-            if "samples" in said:
-                return said["samples"]
-            add_steps(servers.owner_url, UUID(said["append"]), RUNNING_STEPS + 1, RUNNING_STEPS + MISSED_STEPS)
+            message: dict[str, Any] = json.loads(line)
+            if "samples" in message:
+                return message["samples"]
+            add_steps(servers.owner_url, UUID(message["append"]), RUNNING_STEPS + 1, RUNNING_STEPS + MISSED_STEPS)
             print("appended", file=script.stdin, flush=True)
     raise subprocess.CalledProcessError(script.returncode, command)
 

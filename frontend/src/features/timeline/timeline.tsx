@@ -101,7 +101,7 @@ export function Timeline(props: TimelineProps) {
   useEffect(() => () => onVisibleRange(null), [onVisibleRange]);
 
   const scrollToEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
-  const tail = useTail({ scroller, count, active, startAtEnd, scrollToEnd });
+  const tail = useTail({ scroller, count, active, startAtEnd: startAtEnd && selected === null, scrollToEnd });
 
   // Scroll to a step that was selected elsewhere, and again when its page is loaded and the rows have their heights. A
   // visible step stays where it is.

@@ -20,8 +20,12 @@ export function useTail({ scroller, count, active, startAtEnd, scrollToEnd }: Ta
 
   useEffect(() => {
     if (!scroller) return;
+    let lastTop = scroller.scrollTop;
     const updateAtEnd = () => {
-      isAtEnd.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
+      const isNear = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END_PX;
+      // Rows that grow when they are measured move the end away from a reader who stays. Only scrolling up leaves it.
+      if (isNear || scroller.scrollTop < lastTop) isAtEnd.current = isNear;
+      lastTop = scroller.scrollTop;
       if (isAtEnd.current) setSeenCount(latestCount.current);
     };
     scroller.addEventListener("scroll", updateAtEnd, { passive: true });
