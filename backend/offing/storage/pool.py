@@ -104,11 +104,11 @@ class Database:
                 try:
                     await begin(connection, pipeline, tenant_id)
                     yield connection
-                except BaseException:
-                    await run_to_completion(_roll_back(connection, pipeline))
+                except BaseException as error:
+                    await run_to_completion(_roll_back(connection, pipeline, error, pipelined=pipelined))
                     raise
                 # It runs to its end, because an interrupted statement may still be executed without a response.
-                if await run_to_completion(_commit(connection, pipeline)) != "COMMIT":
+                if await run_to_completion(_commit(connection, pipeline, pipelined=pipelined)) != "COMMIT":
                     raise OffingError("A statement failed inside the transaction and its error was swallowed.")
 
     async def call_function(self, query: LiteralString, parameters: Sequence[Any]) -> list[TupleRow]:
@@ -184,23 +184,35 @@ async def _begin_pipeline(connection: Connection, pipeline: AsyncExitStack, tena
     await connection.execute(SET_TENANT, (str(tenant_id),))
 
 
-async def _commit(connection: Connection, pipeline: AsyncExitStack) -> str | None:
+async def _commit(connection: Connection, pipeline: AsyncExitStack, *, pipelined: bool) -> str | None:
     """Commit, wait for all results, and return what Postgres did."""
     try:
         commit = await connection.execute("commit")
         await pipeline.aclose()
-    except BaseException:
-        await _roll_back(connection, pipeline)
+    except BaseException as error:
+        await _roll_back(connection, pipeline, error, pipelined=pipelined)
         raise
     return commit.statusmessage
 
 
-async def _roll_back(connection: Connection, pipeline: AsyncExitStack) -> None:
+async def _roll_back(
+    connection: Connection, pipeline: AsyncExitStack, error: BaseException, *, pipelined: bool
+) -> None:
+    """Roll back after an error. After a failed statement of a pipeline, also close the connection.
+
+    Postgres skips the statements that follow a failed one in a pipeline. psycopg may have counted one of them as
+    prepared, and every later use of it on this connection would fail.
+    """
+    has_failed = isinstance(error, psycopg.Error | asyncio.CancelledError)
+    try:
+        await pipeline.aclose()
+    except psycopg.Error:
+        has_failed = True
     # If even the rollback fails, the pool discards the connection; the first error says more.
     with suppress(psycopg.Error):
-        await pipeline.aclose()
-    with suppress(psycopg.OperationalError):
         await connection.execute("rollback")
+    if pipelined and has_failed:
+        await connection.close()
 
 
 async def _check_connection(connection: _PooledConnection) -> None:
