@@ -178,7 +178,7 @@ async def test_a_program_that_probes_for_another_api_gets_no_page_as_its_answer(
     app = FastAPI()
     web_ui.install_web_ui(app, page)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as http:
-        for path in ("/ok", "/info", "/threads", "/assistants/search", "/docs"):
+        for path in ("/ok", "/info", "/threads", "/assistants/search"):
             assert (await http.get(path)).status_code == 404, path
             assert (await http.get(path, headers={"Accept": "text/html,*/*;q=0.8"})).status_code == 200, path
 
