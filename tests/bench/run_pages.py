@@ -31,7 +31,7 @@ PATHS = ("/api/v1/runs?limit=50", "/api/v1/threads?limit=50")
 
 ADD_ENGINES = """
     update app.run set engines = (
-      select jsonb_object_agg(role, '{"engine": "litellm", "model": "openai/model", "format": "json"}'::jsonb)
+      select jsonb_object_agg(role, '{"engine": "litellm", "model": "openai/model"}'::jsonb)
         from unnest(array['analyst', 'planner', 'verifier', 'generator']) role)
 """
 

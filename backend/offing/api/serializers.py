@@ -76,11 +76,11 @@ from offing.storage.vectors import VectorCoverage
 WAITING_STATUSES = frozenset({RunStatus.QUEUED, RunStatus.WAITING, RunStatus.PAUSED})
 
 
-UNLIMITED_SCOPE = ScopeIn().model_dump()
-"""The scope of a run that chose none. Its lists are shared and must not be changed."""
+UNLIMITED_SCOPE = ScopeIn()
+"""The scope of a run that chose none. It is shared and must not be changed."""
 
 
-def serialize_run_summary(summary: RunSummary) -> RunOut:
+def serialize_run_summary(summary: RunSummary, match: RunMatchOut | None = None, minimap: str | None = None) -> RunOut:
     # Not validated: a page has fifty runs, and each value has its type since it was read from the database.
     run, labels = summary.run, summary.labels
     spent, follow_up = run.usage, run.follow_up
@@ -118,6 +118,8 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
         interactions=sorted(run.interactions),
+        match=match,
+        minimap=minimap,
         follow_up=follow_up
         and FollowUpOut.model_construct(kind=follow_up.kind, run_id=follow_up.run_id, version=follow_up.version),
     )
@@ -126,8 +128,10 @@ def serialize_run_summary(summary: RunSummary) -> RunOut:
 def _serialize_scope(stored: Mapping[str, Any]) -> ScopeIn:
     """Return the part of a stored scope that a person can choose, unchanged even if a limit was lowered since."""
     chosen = {name: stored[name] for name in ScopeIn.model_fields if name in stored}
+    if not any(chosen.values()):
+        return UNLIMITED_SCOPE
     sources = [UUID(str(source)) for source in chosen.get("sources", ())]
-    return ScopeIn.model_construct(None, **(UNLIMITED_SCOPE | chosen | {"sources": sources}))
+    return ScopeIn.model_construct(None, **(UNLIMITED_SCOPE.model_dump() | chosen | {"sources": sources}))
 
 
 def serialize_model_details(model: str) -> ModelDetailsOut | None:
@@ -146,12 +150,7 @@ def serialize_model_details(model: str) -> ModelDetailsOut | None:
 def serialize_run_list(listed: RunList) -> RunPage:
     matches = {run_id: _serialize_match(match) for run_id, match in listed.matches.items()}
     pinned, items = (
-        [
-            serialize_run_summary(one).model_copy(
-                update={"match": matches.get(one.run.id), "minimap": listed.minimaps.get(one.run.id)}
-            )
-            for one in group
-        ]
+        [serialize_run_summary(one, matches.get(one.run.id), listed.minimaps.get(one.run.id)) for one in group]
         for group in (listed.pinned, listed.runs)
     )
     return RunPage(
