@@ -15,6 +15,7 @@ import { buildFollowUp } from "@/features/run/follow-up";
 import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
 import { fileUrl, runFilesQuery } from "@/shared/api/files";
+import { foundRunsQuery } from "@/shared/api/found-runs";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
@@ -292,7 +293,7 @@ test("runs are filtered, organized, found and deleted", async () => {
     await client.fetchInfiniteQuery(runs.runListQuery(filter));
     await client.fetchQuery(runs.latestRunsQuery(filter, 30));
   }
-  await client.fetchQuery(runs.foundRunsQuery("salt", 6));
+  await client.fetchQuery(foundRunsQuery("salt", 6));
   const change = { title: "Salt", tags: ["sea"], pinned: true, archived: false };
   const unknown = "019aa6f0-0000-7000-8000-000000000000";
   const changed = await changes.changeRuns([known.ended, unknown].map((run_id) => ({ run_id, ...change })));

@@ -10,7 +10,7 @@ const preset = (name: string, engines: Record<string, unknown>) => ({ name, engi
 test("a run is described by its models, and without one as such; the technical names are apart", () => {
   const mini = { planner: config("openai/gpt-5-mini"), writer: config("openai/gpt-5-mini") };
   expect(describeAnswerers(mini)).toBe("gpt-5-mini");
-  expect(describeAnswerers({ ...mini, writer: config("groq/llama") })).toBe("gpt-5-mini and 1 more");
+  expect(describeAnswerers({ ...mini, writer: config("groq/llama") })).toBe("gpt-5-mini, llama");
   expect(describeAnswerers({ planner: config("", "extractive") })).toBe("Without a model");
   expect(describeTechnically(aRun({ engines: { planner: config("", "extractive") } }))).toBe("agentflow · extractive");
 });

@@ -75,7 +75,8 @@ export function hasThreads({ order, q, archived: _, ...filters }: RunListFilter)
   return isByTime && !q && !Object.values(filters).some(Boolean);
 }
 
-function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
+/** Fetch one page of a list of runs. `cursor` is that of the page before, `null` for the first. */
+export function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
   const { state, archived, from, until, ...same } = filter;
   return unwrap(
     api.GET("/api/v1/runs", {
@@ -122,17 +123,6 @@ export function latestRunsQuery(filter: RunListFilter, limit: number) {
     queryFn: ({ signal }) => fetchRuns(filter, null, limit, signal),
     refetchInterval: ({ state: { data } }) =>
       data && [...(data.pinned ?? []), ...data.items].some((run) => !hasEnded(run)) ? 5_000 : 30_000,
-  });
-}
-
-/** The runs that match the words of a palette best, or without words some pinned runs and the latest. */
-export function foundRunsQuery(search: string, limit: number) {
-  return queryOptions({
-    queryKey: ["runs-found", search, limit],
-    queryFn: async ({ signal }) => {
-      const { pinned = [], items } = await fetchRuns({ q: search || undefined }, null, limit, signal);
-      return [...pinned.slice(0, Math.ceil(limit / 2)), ...items].slice(0, limit);
-    },
   });
 }
 

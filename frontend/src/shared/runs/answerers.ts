@@ -9,8 +9,7 @@ export function describeAnswerers(engines: Run["engines"]): string {
   if (configs.length === 0) return t`Default model`;
   const models = [...new Set(configs.flatMap((config) => describeModel(config.engine, config.model)))];
   if (models.length === 0) return t`Without a model`;
-  const [first = "", ...others] = models;
-  return others.length === 0 ? first : t`${first} and ${others.length} more`;
+  return models.join(", ");
 }
 
 /** Return the short name of a model: `gpt-5-mini` of `openai/gpt-5-mini`. An engine without a model has none. */
