@@ -22,9 +22,9 @@ function describeModel(engine: string | undefined, model: string | undefined): s
 export function describeTechnically({ graph, engines }: Pick<Run, "graph" | "engines">): string {
   const names = new Set(
     Object.values(engines).map((config) => {
-      const name = [config.model || config.engine, ...(config.fallbacks ?? []).map((one) => one.model)].join(t` or `);
-      return config.prompt_library ? t`${name} with ${config.prompt_library}` : name;
+      const name = [config.model || config.engine, ...(config.fallbacks ?? []).map((one) => one.model)].join(" / ");
+      return config.prompt_library ? `${name} + ${config.prompt_library}` : name;
     }),
   );
-  return `${graph} · ${names.size > 0 ? [...names].join(", ") : t`default engine`}`;
+  return [graph, ...names].join(" · ");
 }
