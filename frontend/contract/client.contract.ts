@@ -15,12 +15,14 @@ import { buildFollowUp } from "@/features/run/follow-up";
 import * as asking from "@/shared/api/asking";
 import { draftsQuery } from "@/shared/api/drafts";
 import { fileUrl, runFilesQuery } from "@/shared/api/files";
+import { foundRunsQuery } from "@/shared/api/found-runs";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
 import * as library from "@/shared/api/library";
 import * as notifications from "@/shared/api/notifications";
 import * as providers from "@/shared/api/providers";
 import * as reports from "@/shared/api/reports";
+import * as changes from "@/shared/api/run-changes";
 import { runTreeQuery } from "@/shared/api/run-trees";
 import * as views from "@/shared/api/run-views";
 import * as runs from "@/shared/api/runs";
@@ -291,10 +293,10 @@ test("runs are filtered, organized, found and deleted", async () => {
     await client.fetchInfiniteQuery(runs.runListQuery(filter));
     await client.fetchQuery(runs.latestRunsQuery(filter, 30));
   }
-  await client.fetchQuery(runs.foundRunsQuery("salt", 6));
+  await client.fetchQuery(foundRunsQuery("salt", 6));
   const change = { title: "Salt", tags: ["sea"], pinned: true, archived: false };
   const unknown = "019aa6f0-0000-7000-8000-000000000000";
-  const changed = await runs.changeRuns([known.ended, unknown].map((run_id) => ({ run_id, ...change })));
+  const changed = await changes.changeRuns([known.ended, unknown].map((run_id) => ({ run_id, ...change })));
   expect(changed.map(({ run, problem }) => [run?.tags, problem?.status])).toEqual([
     [["sea"], undefined],
     [undefined, 404],
@@ -302,10 +304,10 @@ test("runs are filtered, organized, found and deleted", async () => {
   const first = await client.fetchInfiniteQuery(runs.runListQuery({}));
   expect(first.pages[0]?.pinned.map(({ id }) => id)).toEqual([known.ended]);
   expect(first.pages[0]?.items.map(({ id }) => id)).not.toContain(known.ended);
-  expect((await client.fetchQuery(runs.runCountsQuery)).pinned).toBe(1);
+  expect((await client.fetchQuery(changes.runCountsQuery)).pinned).toBe(1);
   expect((await client.fetchInfiniteQuery(shares.allSharesQuery)).pages[0]?.items).toBeDefined();
   expect((await client.fetchQuery(runs.tagsQuery)).items).toEqual(["sea"]);
-  const deletions = await runs.deleteRuns([known.active], true);
+  const deletions = await changes.deleteRuns([known.active], true);
   expect(deletions.map(({ deletion }) => deletion?.run_ids)).toEqual([[known.active]]);
 });
 

@@ -57,7 +57,6 @@ export const ON_DEMAND = [
   "src/features/session/settings-form.tsx",
   "src/features/settings/appearance-section.tsx",
   "src/features/settings/health-section.tsx",
-  "src/shared/runs/run-dialog.tsx",
   "src/features/settings/keys-section.tsx",
   "src/features/settings/shares-section.tsx",
   "src/features/settings/mcp-section.tsx",

@@ -1,7 +1,8 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
-import type { Run, RunChange, RunChangeOf } from "@/shared/api/runs";
+import type { RunChange, RunChangeOf } from "@/shared/api/run-changes";
+import type { Run } from "@/shared/api/runs";
 import { aRun, SOURCE_ID, THREAD_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";

@@ -35,7 +35,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         <StateLine run={run} />
         <UsageFacts run={run} />
         <span className="quiet run-engine" title={describeTechnically(run)}>
-          {describeAnswerers(run.engines, [])}
+          {describeAnswerers(run.engines)}
         </span>
         <span className="run-controls">{controls}</span>
       </div>

@@ -1,16 +1,15 @@
-import { msg, t } from "@lingui/core/macro";
+import { t } from "@lingui/core/macro";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { RunDetail } from "@/shared/api/runs";
+import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { listRunActions } from "@/shared/runs/run-actions";
+import { TagsDialog } from "@/shared/runs/tags-dialog";
 import { TitleField } from "@/shared/runs/title-field";
 import { useOrganize } from "@/shared/runs/use-organize";
-import { lazyView } from "@/shared/ui/lazy-view";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import styles from "./run-menu.module.css";
-
-const RunDialog = lazyView(msg`the dialog`, async () => (await import("@/shared/runs/run-dialog")).RunDialog, true);
 
 interface RunMenuProps {
   run: RunDetail;
@@ -41,14 +40,9 @@ export function RunMenu({ run, isRenaming, onRenaming }: RunMenuProps) {
       <Labels run={run} />
       <Menu label="⋯" name={t`Actions for this run`} className={`btn plain small ${styles.menu}`} items={actions} />
       <ProblemNote error={organize.error} />
-      {open && (
-        <RunDialog
-          kind={open}
-          run={run}
-          organize={organize}
-          onClose={close}
-          onDeleted={() => navigate({ to: "/runs", search: {} })}
-        />
+      {open === "tags" && <TagsDialog runs={[run]} organize={organize} onClose={close} />}
+      {open === "delete" && (
+        <DeleteDialog runs={[run]} onClose={close} onDeleted={() => navigate({ to: "/runs", search: {} })} />
       )}
     </>
   );

@@ -17,6 +17,7 @@ import { TitleField } from "@/shared/runs/title-field";
 import { classNames } from "@/shared/ui/class-names";
 import { useNow } from "@/shared/ui/hooks";
 import { Menu } from "@/shared/ui/menu";
+import { findPresetName } from "./preset-of-run";
 import styles from "./runs.module.css";
 
 const LOCATIONS = {
@@ -102,7 +103,7 @@ export function RunRow(props: RunRowProps) {
           )}
           <time dateTime={run.created_at}>{formatAgo(run.created_at, now)}</time>
           <span title={describeTechnically(run)} dir="auto">
-            {describeAnswerers(run.engines, presets)}
+            {findPresetName(run, presets) ?? describeAnswerers(run.engines)}
           </span>
           <span>{plural(run.usage.turns, { one: "# turn", other: "# turns" })}</span>
           {run.usage.seconds > 0 && <span>{formatMs(run.usage.seconds * 1000)}</span>}

@@ -75,7 +75,8 @@ export function hasThreads({ order, q, archived: _, ...filters }: RunListFilter)
   return isByTime && !q && !Object.values(filters).some(Boolean);
 }
 
-function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
+/** Fetch one page of a list of runs. `cursor` is that of the page before, `null` for the first. */
+export function fetchRuns(filter: RunListFilter, cursor: string | null, limit: number, signal: AbortSignal) {
   const { state, archived, from, until, ...same } = filter;
   return unwrap(
     api.GET("/api/v1/runs", {
@@ -123,56 +124,6 @@ export function latestRunsQuery(filter: RunListFilter, limit: number) {
     refetchInterval: ({ state: { data } }) =>
       data && [...(data.pinned ?? []), ...data.items].some((run) => !hasEnded(run)) ? 5_000 : 30_000,
   });
-}
-
-/** The runs that match the words of a palette best, or without words some pinned runs and the latest. */
-export function foundRunsQuery(search: string, limit: number) {
-  return queryOptions({
-    queryKey: ["runs-found", search, limit],
-    queryFn: async ({ signal }) => {
-      const { pinned = [], items } = await fetchRuns({ q: search || undefined }, null, limit, signal);
-      return [...pinned.slice(0, Math.ceil(limit / 2)), ...items].slice(0, limit);
-    },
-  });
-}
-
-/** Numbers of runs in the views of a list. 100 means 100 or more. */
-export const runCountsQuery = queryOptions({
-  queryKey: ["run-counts"],
-  queryFn: ({ signal }) => unwrap(api.GET("/api/v1/runs/counts", { signal })),
-  refetchInterval: 30_000,
-});
-
-export type RunChange = Schemas["RunChangeIn"];
-
-/** Maximum number of runs that one request changes or deletes. */
-const MAX_CHANGED_RUNS = 200;
-
-/** Return the parts of a list of which one request takes each. */
-function inRequests<T>(all: readonly T[]): T[][] {
-  const count = Math.ceil(all.length / MAX_CHANGED_RUNS);
-  return Array.from({ length: count }, (_, nth) => all.slice(nth * MAX_CHANGED_RUNS, (nth + 1) * MAX_CHANGED_RUNS));
-}
-
-export type RunChangeOf = RunChange & { run_id: string };
-
-/** Give runs titles or tags, pin or archive them. Absent fields stay unchanged. Returns for each the run or why it stays as it was. */
-export async function changeRuns(changes: readonly RunChangeOf[]) {
-  const results: Schemas["RunChangeResultOut"][] = [];
-  for (const part of inRequests(changes)) {
-    results.push(...(await unwrap(api.PATCH("/api/v1/runs", { body: { changes: part } }))).items);
-  }
-  return results;
-}
-
-/** Delete runs, with `laterRuns` also the later runs of their threads. Returns for each what was deleted, or why not. */
-export async function deleteRuns(runIds: readonly string[], laterRuns: boolean) {
-  const results: Schemas["RunDeletionResultOut"][] = [];
-  for (const part of inRequests(runIds)) {
-    const body = { run_ids: part, later_runs: laterRuns };
-    results.push(...(await unwrap(api.POST("/api/v1/runs/deletions", { body }))).items);
-  }
-  return results;
 }
 
 /** The tags that runs have, in order: as many as one request lists. */

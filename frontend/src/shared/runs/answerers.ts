@@ -1,26 +1,15 @@
 /** What answered a run: in the words of a person, and as it is configured. Pure. */
 
 import { t } from "@lingui/core/macro";
-import type { Preset } from "../api/providers";
 import type { Run } from "../api/runs";
 
-type Engines = Run["engines"];
-
-/** Return the preset whose engines a run has, else the names of its models, or that there was none. */
-export function describeAnswerers(engines: Engines, presets: readonly Preset[]): string {
-  const configs = Object.entries(engines);
+/** Return the names of the models of a run, or that there was none. */
+export function describeAnswerers(engines: Run["engines"]): string {
+  const configs = Object.values(engines);
   if (configs.length === 0) return t`Default model`;
-  const models = [...new Set(configs.flatMap(([, config]) => describeModel(config.engine, config.model)))];
+  const models = [...new Set(configs.flatMap((config) => describeModel(config.engine, config.model)))];
   if (models.length === 0) return t`Without a model`;
-  const preset = presets.find((one) =>
-    configs.every(([role, config]) => {
-      const chosen = one.engines[role] ?? one.engines.all;
-      return chosen?.engine === config.engine && (chosen?.model ?? "") === (config.model ?? "");
-    }),
-  );
-  if (preset) return preset.name;
-  const [first = "", ...others] = models;
-  return others.length === 0 ? first : t`${first} and ${others.length} more`;
+  return models.join(", ");
 }
 
 /** Return the short name of a model: `gpt-5-mini` of `openai/gpt-5-mini`. An engine without a model has none. */
@@ -33,9 +22,9 @@ function describeModel(engine: string | undefined, model: string | undefined): s
 export function describeTechnically({ graph, engines }: Pick<Run, "graph" | "engines">): string {
   const names = new Set(
     Object.values(engines).map((config) => {
-      const name = [config.model || config.engine, ...(config.fallbacks ?? []).map((one) => one.model)].join(t` or `);
-      return config.prompt_library ? t`${name} with ${config.prompt_library}` : name;
+      const name = [config.model || config.engine, ...(config.fallbacks ?? []).map((one) => one.model)].join(" / ");
+      return config.prompt_library ? `${name} + ${config.prompt_library}` : name;
     }),
   );
-  return `${graph} · ${names.size > 0 ? [...names].join(", ") : t`default engine`}`;
+  return [graph, ...names].join(" · ");
 }

@@ -1,7 +1,8 @@
 import { plural, t } from "@lingui/core/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { ProblemError, type Schemas } from "../api/client";
-import { changeRuns, type Run, type RunChange } from "../api/runs";
+import { changeRuns, type RunChange } from "../api/run-changes";
+import type { Run } from "../api/runs";
 import { useToast } from "../ui/toast";
 import { storeRun } from "./run-cache";
 
