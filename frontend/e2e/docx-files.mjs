@@ -12,7 +12,7 @@ import { chromium } from "playwright-core";
 import { env } from "./browser.mjs";
 
 const folder = env("OFFING_FILES");
-const shots = env("OFFING_SHOTS", process.env.H15D ?? "");
+const shots = env("OFFING_SHOTS", "");
 
 const modules = new URL("../node_modules/", import.meta.url);
 const scriptPath = (name) => fileURLToPath(new URL(name, modules));
