@@ -40,9 +40,9 @@ def _set_widths(file: Any, table: Any, block: TableBlock) -> None:
     text_width = section.page_width - section.left_margin - section.right_margin
     columns = [[join_texts(cell) for cell in column] for column in zip(*block.rows, strict=True)]
     lengths = [max(map(_count_narrow_chars, column)) for column in columns]
-    wanted = [min(max(length, MIN_COLUMN_CHARS), MAX_COLUMN_CHARS) for length in lengths]
-    for column, chars in zip(table.columns, wanted, strict=True):
-        column._gridCol.w = text_width * chars // sum(wanted)
+    char_counts = [min(max(length, MIN_COLUMN_CHARS), MAX_COLUMN_CHARS) for length in lengths]
+    for column, chars in zip(table.columns, char_counts, strict=True):
+        column._gridCol.w = text_width * chars // sum(char_counts)
 
 
 def _count_narrow_chars(text: str) -> int:

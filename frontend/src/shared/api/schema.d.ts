@@ -4315,15 +4315,22 @@ export interface components {
          * @example {
          *       "checks": [
          *         {
+         *           "code": "postgres_works",
          *           "detail": "17.2, embedded",
          *           "name": "Postgres",
          *           "ok": true,
+         *           "parameters": {
+         *             "origin": "embedded",
+         *             "version": "17.2"
+         *           },
          *           "remedy": null
          *         },
          *         {
+         *           "code": "workers_none",
          *           "detail": "none is alive, so no run advances",
          *           "name": "Workers",
          *           "ok": false,
+         *           "parameters": {},
          *           "remedy": "Run `offing up`, or start a worker. Its log says why one has ended."
          *         }
          *       ],
