@@ -16,7 +16,7 @@ from offing.report_files.docx_parts import add_parts, join_texts
 from offing.report_files.docx_xml import make_element
 
 MIN_COLUMN_CHARS, MAX_COLUMN_CHARS = 8, 60
-"""A column is as wide as its longest cell, as if that had at least and at most so many narrow letters."""
+"""A column is as wide as its longest cell, within these numbers of narrow letters."""
 
 
 def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
