@@ -16,7 +16,7 @@ import { base, env } from "./browser.mjs";
 
 const ids = JSON.parse(env("OFFING_IDS", "{}"));
 const origin = new URL(base).origin;
-const shots = env("OFFING_SHOTS", process.env.H15SHOTS ?? "");
+const shots = env("OFFING_SHOTS", "");
 const WIDE = { width: 1280, height: 900 };
 const PHONE = { width: 390, height: 844 };
 /** Number of screens that are open at once. Most of the time a page waits. */

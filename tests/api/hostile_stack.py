@@ -181,11 +181,11 @@ async def _add_ended_run(
     run = UUID(response.json()["id"])
     await api.http.patch(f"/api/v1/runs/{run}", json={"title": texts[3][:180], "tags": [texts[5][:40]]})
     fence = await api.hands.claim(run)
-    given = cycle(texts)
-    for draft in _draft_steps(given, sources):
+    text_source = cycle(texts)
+    for draft in _draft_steps(text_source, sources):
         await api.hands.append(fence, draft)
-    await _add_role_calls(api, owner_url, fence, given)
-    await _add_files(api, run, given)
+    await _add_role_calls(api, owner_url, fence, text_source)
+    await _add_files(api, run, text_source)
     report = build_hostile_report(texts)
     real = [source for source in sources if source.get("text_id")]
     citations = tuple(
@@ -194,16 +194,16 @@ async def _add_ended_run(
     )
     await write_report(api, run, replace(report, citations=citations), fence)
     await api.hands.end(fence)
-    await _edit_report(api, run, next(given))
+    await _edit_report(api, run, next(text_source))
     created = await api.http.post(f"/api/v1/runs/{run}/shares", json={"label": texts[9][:80]})
     assert created.status_code == 201, created.text
     return run, created.json()["path"]
 
 
-def _draft_steps(given: Iterator[str], sources: Sequence[dict[str, Any]]) -> Iterator[StepDraft]:
+def _draft_steps(text_source: Iterator[str], sources: Sequence[dict[str, Any]]) -> Iterator[StepDraft]:
     """Return steps of every kind that a graph writes, with hostile titles, details, labels and payloads."""
-    parts = list(dict.fromkeys(" ".join(next(given)[:250].split()) for _ in range(8)))
-    yield StepDraft(StepKind.ANALYSIS, next(given), {"role": "analyst", "output": {"sub_questions": parts}})
+    parts = list(dict.fromkeys(" ".join(next(text_source)[:250].split()) for _ in range(8)))
+    yield StepDraft(StepKind.ANALYSIS, next(text_source), {"role": "analyst", "output": {"sub_questions": parts}})
     kinds = (
         StepKind.PLAN,
         StepKind.TOOL_CALL,
@@ -217,62 +217,88 @@ def _draft_steps(given: Iterator[str], sources: Sequence[dict[str, Any]]) -> Ite
     for number in range(160):
         payload = {
             "role": "planner",
-            "output": {next(given)[:80]: next(given), "sub_goal": next(given), "tool": next(given)},
-            "text": next(given),
-            "list": [next(given), {next(given)[:80]: [next(given)]}],
+            "output": {
+                next(text_source)[:80]: next(text_source),
+                "sub_goal": next(text_source),
+                "tool": next(text_source),
+            },
+            "text": next(text_source),
+            "list": [next(text_source), {next(text_source)[:80]: [next(text_source)]}],
         }
         yield StepDraft(
             kinds[number % len(kinds)],
-            next(given),
+            next(text_source),
             payload,
-            label=next(given)[:40],
-            detail=next(given),
+            label=next(text_source)[:40],
+            detail=next(text_source),
             ok=number % 3 > 0,
             turn=number // 8 + 1,
             ms=10,
-            call_key=CallKey(number + 1, f"__pregel_pull/{next(given)[:60]}", 0, f"d{number}"),
+            call_key=CallKey(number + 1, f"__pregel_pull/{next(text_source)[:60]}", 0, f"d{number}"),
         )
-    yield from _draft_tool_results(given, sources)
-    coverage = [{"sub_question": part, "covered": False, "state": "partly", "missing": next(given)} for part in parts]
-    yield StepDraft(StepKind.VERIFICATION, next(given), {"output": {"coverage": coverage}})
+    yield from _draft_tool_results(text_source, sources)
+    coverage = [
+        {"sub_question": part, "covered": False, "state": "partly", "missing": next(text_source)} for part in parts
+    ]
+    yield StepDraft(StepKind.VERIFICATION, next(text_source), {"output": {"coverage": coverage}})
 
 
-def _draft_tool_results(given: Iterator[str], sources: Sequence[dict[str, Any]]) -> Iterator[StepDraft]:
-    found = [
+def _draft_tool_results(text_source: Iterator[str], sources: Sequence[dict[str, Any]]) -> Iterator[StepDraft]:
+    passages = [
         {
             "text_id": source["text_id"],
             "source": source["id"],
             "start": 0,
             "end": 5,
-            "title": next(given),
-            "name": next(given),
-            "heading": next(given),
-            "text": next(given),
+            "title": next(text_source),
+            "name": next(text_source),
+            "heading": next(text_source),
+            "text": next(text_source),
         }
         for source in sources[:40]
     ]
-    links = [{"url": next(given), "title": next(given), "snippet": next(given)} for _ in range(60)]
-    for tool, content in (("search_library", {"passages": found}), ("web_search", {"results": links})):
-        payload = {"tool": tool, "args": {"query": next(given)}, "status": "ok", "content": content, "message": ""}
-        yield StepDraft(StepKind.TOOL_RESULT, next(given), payload, label="search")
+    links = [{"url": next(text_source), "title": next(text_source), "snippet": next(text_source)} for _ in range(60)]
+    for tool, content in (("search_library", {"passages": passages}), ("web_search", {"results": links})):
+        payload = {
+            "tool": tool,
+            "args": {"query": next(text_source)},
+            "status": "ok",
+            "content": content,
+            "message": "",
+        }
+        yield StepDraft(StepKind.TOOL_RESULT, next(text_source), payload, label="search")
     for number in range(20):
         status = ("denied", "failed")[number % 2]
-        payload = {"tool": next(given), "args": {"url": next(given)}, "status": status, "message": next(given)}
+        payload = {
+            "tool": next(text_source),
+            "args": {"url": next(text_source)},
+            "status": status,
+            "message": next(text_source),
+        }
         payload |= {"content": {}}
-        yield StepDraft(StepKind.TOOL_RESULT, next(given), payload, label="failed", ok=False)
+        yield StepDraft(StepKind.TOOL_RESULT, next(text_source), payload, label="failed", ok=False)
 
 
-async def _add_role_calls(api: Api, owner_url: str, fence: FencingToken, given: Iterator[str]) -> None:
+async def _add_role_calls(api: Api, owner_url: str, fence: FencingToken, text_source: Iterator[str]) -> None:
     for turn in range(4):
-        (step,) = await api.hands.append(fence, StepDraft(StepKind.PLAN, next(given), turn=turn, ms=5))
+        (step,) = await api.hands.append(fence, StepDraft(StepKind.PLAN, next(text_source), turn=turn, ms=5))
         with psycopg.connect(owner_url, autocommit=True) as connection:
-            values = (fence.run_id, step.seq, api.tenant, next(given)[:60], next(given)[:120], 10, 1, "0.01")
+            values = (
+                fence.run_id,
+                step.seq,
+                api.tenant,
+                next(text_source)[:60],
+                next(text_source)[:120],
+                10,
+                1,
+                "0.01",
+            )
             connection.execute(INSERT_CALL, values)
 
 
-async def _add_files(api: Api, run: UUID, given: Iterator[str]) -> None:
-    files = [(next(given)[:100], "image/svg+xml", SVG), (next(given)[:100], "text/html", next(given))]
-    for name, media_type, content in [*files, (next(given)[:100], "image/png", next(given))]:
+async def _add_files(api: Api, run: UUID, text_source: Iterator[str]) -> None:
+    files = [(next(text_source)[:100], "image/svg+xml", SVG), (next(text_source)[:100], "text/html", next(text_source))]
+    for name, media_type, content in [*files, (next(text_source)[:100], "image/png", next(text_source))]:
         digest = hashlib.sha256(content.encode()).digest()
         async with api.database.transaction(api.tenant) as connection:
             await run_files.upsert_file(
@@ -289,7 +315,7 @@ async def _add_files(api: Api, run: UUID, given: Iterator[str]) -> None:
 async def _edit_report(api: Api, run: UUID, text: str) -> None:
     """Save a version in which a person has added a hostile sentence, with a hostile note."""
     report = (await api.http.get(f"/api/v1/runs/{run}/report")).json()
-    edit = {
+    edit: dict[str, Any] = {
         "base_version": report["version"],
         "title": text[:200],
         "answer": None,
@@ -310,29 +336,41 @@ async def _add_active_run(api: Api, texts: Sequence[str]) -> UUID:
 
 
 async def _add_waiting_run(api: Api, texts: Sequence[str]) -> UUID:
-    given = iter(cycle(texts))
+    text_source = iter(cycle(texts))
     review = ToolReview(
-        next(given)[:60],
-        {next(given)[:60]: next(given), "body": next(given)},
-        next(given),
+        next(text_source)[:60],
+        {next(text_source)[:60]: next(text_source), "body": next(text_source)},
+        next(text_source),
         tuple(ToolReviewDecisionType)[:4],
     )
     schema = {
         "type": "object",
-        "title": next(given),
-        "properties": {next(given)[:60]: {"type": "string", "title": next(given), "enum": [next(given), next(given)]}},
+        "title": next(text_source),
+        "properties": {
+            next(text_source)[:60]: {
+                "type": "string",
+                "title": next(text_source),
+                "enum": [next(text_source), next(text_source)],
+            }
+        },
     }
     run, _ = await waiting(
         api,
-        InputPrompt(InputKind.FREE_TEXT, next(given), next(given), choices=(next(given), next(given))),
-        InputPrompt(InputKind.FREE_TEXT, next(given)),
-        InputPrompt(InputKind.PLAN_REVIEW, next(given), steps=tuple(next(given) for _ in range(20))),
-        InputPrompt(InputKind.APPROVAL, next(given), next(given)),
-        InputPrompt(InputKind.TOOL, next(given), next(given)),
         InputPrompt(
-            InputKind.INTERRUPT, next(given), response_form=ResponseForm(ResponseShape.DECISIONS, (review, review))
+            InputKind.FREE_TEXT, next(text_source), next(text_source), choices=(next(text_source), next(text_source))
         ),
-        InputPrompt(InputKind.INTERRUPT, next(given), response_form=ResponseForm(ResponseShape.VALUE, schema=schema)),
+        InputPrompt(InputKind.FREE_TEXT, next(text_source)),
+        InputPrompt(InputKind.PLAN_REVIEW, next(text_source), steps=tuple(next(text_source) for _ in range(20))),
+        InputPrompt(InputKind.APPROVAL, next(text_source), next(text_source)),
+        InputPrompt(InputKind.TOOL, next(text_source), next(text_source)),
+        InputPrompt(
+            InputKind.INTERRUPT,
+            next(text_source),
+            response_form=ResponseForm(ResponseShape.DECISIONS, (review, review)),
+        ),
+        InputPrompt(
+            InputKind.INTERRUPT, next(text_source), response_form=ResponseForm(ResponseShape.VALUE, schema=schema)
+        ),
     )
     return run
 

@@ -144,6 +144,8 @@ async def test_health_says_that_no_worker_is_alive_and_what_to_do(api: Api) -> N
     before = (await api.http.get("/api/v1/installation/health")).json()
     checks = {one["name"]: one for one in before["checks"]}
     assert (before["ok"], checks["Workers"]["ok"]) == (False, False)
+    assert [one["name"] for one in before["checks"] if one["code"] is None] == []
+    assert checks["Workers"]["code"] == "workers_none"
     assert "offing up" in checks["Workers"]["remedy"]
     assert checks["Postgres"]["ok"]
     assert checks["Database schema"]["ok"]

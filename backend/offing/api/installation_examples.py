@@ -30,12 +30,21 @@ INSTALLATION_EXAMPLES: dict[str, Example] = {
     "InstallationHealthOut": {
         "ok": False,
         "checks": [
-            {"name": "Postgres", "ok": True, "detail": "17.2, embedded", "remedy": None},
+            {
+                "name": "Postgres",
+                "ok": True,
+                "detail": "17.2, embedded",
+                "remedy": None,
+                "code": "postgres_works",
+                "parameters": {"version": "17.2", "origin": "embedded"},
+            },
             {
                 "name": "Workers",
                 "ok": False,
                 "detail": "none is alive, so no run advances",
                 "remedy": "Run `offing up`, or start a worker. Its log says why one has ended.",
+                "code": "workers_none",
+                "parameters": {},
             },
         ],
         "workers": [

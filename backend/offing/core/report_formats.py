@@ -388,7 +388,7 @@ def _citation_to_json(citation: Citation, source_label: str) -> dict[str, Any]:
 
 HTML_STYLE = (
     "body{margin:0;background:#fbfaf7;color:#1d2433;font:17px/1.6 Georgia,serif}"
-    "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem;overflow-wrap:anywhere}"
+    "main{max-width:44rem;margin:3rem auto;padding:0 1.25rem;overflow-wrap:anywhere;overflow-x:clip}"
     "h1,h2,h3{line-height:1.25;font-weight:600}h1{font-size:1.7rem}h2{font-size:1.15rem;margin-top:2rem}"
     "h3{font-size:1rem;margin:1.5rem 0 0}.source p{margin:.1rem 0}.source ul{list-style:none;padding:0}"
     ".state{color:#5b6475}.answer{font-size:1.1rem}.unsupported{color:#8a5a00}.conclusion{color:#5b6475}small{color:#5b6475}"

@@ -39,6 +39,15 @@ def copy_to_complex_scripts(file: Any) -> None:
             element.addnext(make_element(f"{tag}Cs", {"w:val": element.get(qn("w:val"), "1")}))
 
 
+def set_bullets(file: Any) -> None:
+    """Use the bullet of Unicode. The template's is a character of the font Symbol, which only few programs have."""
+    for level in file.part.numbering_part.element.iter(qn("w:lvl")):
+        if level.find(f".//{qn('w:rFonts')}[@{qn('w:ascii')}='Symbol']") is None:
+            continue
+        level.find(qn("w:lvlText")).set(qn("w:val"), "\u2022")
+        level.remove(level.find(qn("w:rPr")))
+
+
 def set_language(file: Any, language: str) -> None:
     """Say in which languages the text is, for hyphenation, spelling and screen readers."""
     primary = _primary(language)

@@ -3,6 +3,7 @@
 The rows are built as XML, because python-docx searches the whole table for each cell.
 """
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from offing.core.text_direction import is_right_to_left
 from offing.report_files.docx_parts import add_parts, join_texts
 from offing.report_files.docx_xml import make_element
 
+MIN_COLUMN_CHARS, MAX_COLUMN_CHARS = 8, 60
+"""A column is as wide as its longest cell, within these numbers of narrow letters."""
+
 
 def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
     """Append a table, whose header row is repeated on each page."""
@@ -21,12 +25,29 @@ def add_table(file: Any, block: TableBlock, mark_color: RGBColor) -> None:
     table = file.add_table(rows=0, cols=width, style="Table Grid")
     if is_right_to_left(" ".join(join_texts(cell) for row in block.rows for cell in row)):
         table.table_direction = 1  # from right to left
+    _set_widths(file, table, block)
     style_id = file.styles["Report Small Cell" if block.is_small else "Report Cell"].style_id
     for number, row in enumerate(block.rows):
         is_header = block.has_header and number == 0
         cells = [[_strengthen(part) for part in cell] for cell in row] if is_header else row
         _append_row(table, cells, style_id, mark_color, is_header=is_header, is_raised=not block.is_small)
     file.add_paragraph(style="Report Small Cell")  # or the next table would continue this one
+
+
+def _set_widths(file: Any, table: Any, block: TableBlock) -> None:
+    """Divide the width of the text. Programs that do not measure the cells would give each column the same."""
+    section = file.sections[0]
+    text_width = section.page_width - section.left_margin - section.right_margin
+    columns = [[join_texts(cell) for cell in column] for column in zip(*block.rows, strict=True)]
+    lengths = [max(map(_count_narrow_chars, column)) for column in columns]
+    char_counts = [min(max(length, MIN_COLUMN_CHARS), MAX_COLUMN_CHARS) for length in lengths]
+    for column, chars in zip(table.columns, char_counts, strict=True):
+        column._gridCol.w = text_width * chars // sum(char_counts)
+
+
+def _count_narrow_chars(text: str) -> int:
+    """Return the length of a text in Latin letters. A Chinese character is as wide as two."""
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _append_row(

@@ -28,7 +28,7 @@ from offing.core.report_document import (
 )
 from offing.core.report_image import find_png_size
 from offing.report_files.docx_parts import add_bookmark, add_parts
-from offing.report_files.docx_styles import copy_to_complex_scripts, set_fonts, set_language
+from offing.report_files.docx_styles import copy_to_complex_scripts, set_bullets, set_fonts, set_language
 from offing.report_files.docx_tables import add_table
 
 GRAY, AMBER = RGBColor(0x5B, 0x64, 0x75), RGBColor(0x8A, 0x5A, 0x00)
@@ -51,6 +51,7 @@ def write_docx(document: ReportDocument) -> bytes:
     copy_to_complex_scripts(file)
     set_fonts(file, document.language)
     set_language(file, document.language)
+    set_bullets(file)
     _set_properties(file, document)
     _remove_thumbnail(file)
     add_parts(file.add_paragraph(style="Title"), [TextPart(text=document.title)], AMBER)

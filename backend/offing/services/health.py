@@ -17,7 +17,7 @@ from uuid import UUID
 
 from pydantic import SecretStr
 
-from offing.core.check import Check
+from offing.core.check import Check, CheckCode, coded
 from offing.core.errors import InvalidInput, OffingError
 from offing.mcp.server_registry import McpServerRegistry
 from offing.packaged_files import get_migrations_dir
@@ -102,10 +102,14 @@ class SandboxCheck:
         if self._task is None or self._task.cancelled():
             self._task = asyncio.create_task(check_sandbox(self._settings))
         if not self._task.done():
-            return Check("Sandbox", True, "is being tested, which takes a few seconds")
+            return coded(
+                CheckCode.SANDBOX_RUNNING, Check("Sandbox", True, "is being tested, which takes a few seconds")
+            )
         if error := self._task.exception():
             self._task = None
-            return Check("Sandbox", False, f"the test failed ({type(error).__name__})", "See the log of the API.")
+            name = type(error).__name__
+            failed = Check("Sandbox", False, f"the test failed ({name})", "See the log of the API.")
+            return coded(CheckCode.SANDBOX_FAILED, failed, error=name)
         return self._task.result()
 
     async def __aenter__(self) -> Self:
@@ -118,7 +122,8 @@ class SandboxCheck:
 
 
 def check_version() -> Check:
-    return Check("API", True, f"Offing {version(PACKAGE)}")
+    ours = version(PACKAGE)
+    return coded(CheckCode.API_VERSION, Check("API", True, f"Offing {ours}"), version=ours)
 
 
 async def _check_postgres(database: Database, settings: Settings) -> Check:
@@ -126,8 +131,9 @@ async def _check_postgres(database: Database, settings: Settings) -> Check:
     try:
         number = await _limit_time(installation.get_postgres_version(database))
     except (OffingError, TimeoutError):
-        return Check(name, False, "does not answer", _SERVER_REMEDY)
-    return Check(name, True, f"{number.split()[0]}, {_describe_origin(settings.app_database_url)}")
+        return coded(CheckCode.POSTGRES_DOWN, Check(name, False, "does not answer", _SERVER_REMEDY))
+    short, origin = number.split()[0], _describe_origin(settings.app_database_url)
+    return coded(CheckCode.POSTGRES_WORKS, Check(name, True, f"{short}, {origin}"), version=short, origin=origin)
 
 
 async def _check_redis(settings: Settings, is_reachable: Callable[[], Awaitable[bool]]) -> Check:
@@ -137,10 +143,13 @@ async def _check_redis(settings: Settings, is_reachable: Callable[[], Awaitable[
         answers = False
     if not answers:
         detail = "does not answer. Runs continue, but the web UI is updated a few seconds later"
-        return Check("Redis", False, detail, _SERVER_REMEDY.replace("DATABASE_URL", "REDIS_URL"))
-    return Check("Redis", True, f"answers, {_describe_origin(settings.redis_url)}")
+        remedy = _SERVER_REMEDY.replace("DATABASE_URL", "REDIS_URL")
+        return coded(CheckCode.REDIS_DOWN, Check("Redis", False, detail, remedy))
+    origin = _describe_origin(settings.redis_url)
+    return coded(CheckCode.REDIS_WORKS, Check("Redis", True, f"answers, {origin}"), origin=origin)
 
 
+_UNREADABLE = "cannot be read, because Postgres does not answer"
 _SERVER_REMEDY = "Start that server, or correct DATABASE_URL. For an installation of `offing up`, run it again."
 
 
@@ -156,7 +165,7 @@ async def _check_migrations(database: Database) -> Check:
     try:
         applied = await _limit_time(installation.list_migrations(database))
     except (OffingError, TimeoutError):
-        return Check(name, False, "cannot be read, because Postgres does not answer", _SERVER_REMEDY)
+        return coded(CheckCode.SCHEMA_UNREADABLE, Check(name, False, _UNREADABLE, _SERVER_REMEDY))
     return compare_migrations(expected, applied)
 
 
@@ -164,37 +173,45 @@ def compare_migrations(expected: Sequence[str], applied: Sequence[str]) -> Check
     name = "Database schema"
     if missing := [one for one in expected if one not in applied]:
         remedy = "Run `offing migrate`, and restart the workers."
-        return Check(name, False, f"{len(missing)} migrations are missing, first {missing[0]}", remedy)
+        check = Check(name, False, f"{len(missing)} migrations are missing, first {missing[0]}", remedy)
+        return coded(CheckCode.SCHEMA_OUTDATED, check, count=len(missing), first=missing[0])
     if newer := [one for one in applied if one not in expected]:
         remedy = "Update this process to the version of Offing that migrated the database, and restart it."
-        return Check(name, False, f"is newer than this process: it has {newer[-1]}", remedy)
-    return Check(name, True, f"{len(applied)} migrations, the last is {applied[-1]}" if applied else "empty")
+        check = Check(name, False, f"is newer than this process: it has {newer[-1]}", remedy)
+        return coded(CheckCode.SCHEMA_NEWER, check, latest=newer[-1])
+    if not applied:
+        return coded(CheckCode.SCHEMA_EMPTY, Check(name, True, "empty"))
+    check = Check(name, True, f"{len(applied)} migrations, the last is {applied[-1]}")
+    return coded(CheckCode.SCHEMA_WORKS, check, count=len(applied), latest=applied[-1])
 
 
 def check_workers(workers: Sequence[WorkerRow] | None, *, complete: bool) -> Check:
     """Check that a worker is alive and that all have the version of this process."""
     name, ours = "Workers", version(PACKAGE)
     if workers is None:
-        return Check(name, False, "cannot be read, because Postgres does not answer", _SERVER_REMEDY)
+        return coded(CheckCode.WORKERS_UNREADABLE, Check(name, False, _UNREADABLE, _SERVER_REMEDY))
     alive = [one for one in workers if _is_alive(one)]
     if not alive:
         remedy = "Run `offing up`, or start a worker. Its log says why one has ended."
-        return Check(name, False, "none is alive, so no run advances", remedy)
+        return coded(CheckCode.WORKERS_NONE, Check(name, False, "none is alive, so no run advances", remedy))
     if others := sorted({one.version for one in alive} - {ours}):
         remedy = "Restart the workers, so that all processes have the same version."
-        return Check(name, False, f"some have version {', '.join(others)}, and the API has {ours}", remedy)
+        versions = ", ".join(others)
+        check = Check(name, False, f"some have version {versions}, and the API has {ours}", remedy)
+        return coded(CheckCode.WORKERS_MIXED, check, versions=versions, version=ours)
     if not complete:
-        return Check(name, True, "alive")
+        return coded(CheckCode.WORKERS_ALIVE, Check(name, True, "alive"))
     noun = "worker process" if len(alive) == 1 else "worker processes"
     busy, slots = sum(one.runs for one in alive), sum(one.slots for one in alive)
-    return Check(name, True, f"{len(alive)} {noun}, {busy} of at most {slots} runs")
+    check = Check(name, True, f"{len(alive)} {noun}, {busy} of at most {slots} runs")
+    return coded(CheckCode.WORKERS_BUSY, check, count=len(alive), runs=busy, slots=slots)
 
 
 async def _check_queue(database: Database, tenant_id: UUID, *, has_workers: bool) -> Check:
     try:
         state = await _limit_time(_get_queue_state(database, tenant_id))
     except (OffingError, TimeoutError):
-        return Check("Queue", False, "cannot be read, because Postgres does not answer", _SERVER_REMEDY)
+        return coded(CheckCode.QUEUE_UNREADABLE, Check("Queue", False, _UNREADABLE, _SERVER_REMEDY))
     return describe_queue(state, has_workers=has_workers)
 
 
@@ -207,17 +224,19 @@ async def _get_queue_state(database: Database, tenant_id: UUID) -> QueueState:
 
 def describe_queue(state: QueueState, *, has_workers: bool) -> Check:
     if not state.run_count or state.oldest_seconds is None:
-        return Check("Queue", True, "no run waits for a worker")
+        return coded(CheckCode.QUEUE_EMPTY, Check("Queue", True, "no run waits for a worker"))
     noun = "run waits" if state.run_count == 1 else "runs wait"
     detail = f"{state.run_count} {noun} for a worker, the oldest for {state.oldest_seconds:.0f} s"
+    facts = {"count": state.run_count, "seconds": f"{state.oldest_seconds:.0f}"}
     if state.oldest_seconds <= MAX_QUEUE_SECONDS:
-        return Check("Queue", True, detail)
+        return coded(CheckCode.QUEUE_WAITING, Check("Queue", True, detail), **facts)
     remedy = (
         "Start more workers, or increase OFFING_WORKER_CONCURRENCY. A run of a graph that no worker has waits for one."
         if has_workers
         else "Start a worker."
     )
-    return Check("Queue", False, detail, remedy)
+    code = CheckCode.QUEUE_SLOW if has_workers else CheckCode.QUEUE_WITHOUT_WORKER
+    return coded(code, Check("Queue", False, detail, remedy), **facts)
 
 
 def check_disk(folder: Path) -> Check:
@@ -226,34 +245,37 @@ def check_disk(folder: Path) -> Check:
     gb = shutil.disk_usage(existing).free / 1e9
     ok = gb >= MIN_DISK_GB
     remedy = None if ok else f"Free {MIN_DISK_GB:g} GB, or set OFFING_HOME to another disk."
-    return Check("Disk", ok, f"{gb:.1f} GB free for {folder}", remedy)
+    check = Check("Disk", ok, f"{gb:.1f} GB free for {folder}", remedy)
+    code = CheckCode.DISK_FREE if ok else CheckCode.DISK_FULL
+    return coded(code, check, gb=f"{gb:.1f}", folder=folder, min_gb=f"{MIN_DISK_GB:g}")
 
 
 def check_search(settings: Settings) -> Check:
     """Check that the search engines of the settings can be used."""
     setup = describe_search(settings)
     if setup.problem:
-        return Check("Web search", False, setup.problem, setup.remedy)
-    return Check("Web search", True, ", ".join(one.name for one in setup.engines if one.is_used))
+        return coded(CheckCode.SEARCH_PROBLEM, Check("Web search", False, setup.problem, setup.remedy))
+    engines = ", ".join(one.name for one in setup.engines if one.is_used)
+    return coded(CheckCode.SEARCH_WORKS, Check("Web search", True, engines), engines=engines)
 
 
 def check_mcp_servers(settings: Settings) -> Check:
     """Check that the files of the MCP servers can be read, and that each server can be used. None is contacted."""
     name = "MCP servers"
     if settings.mcp_config is None:
-        return Check(name, True, "none configured")
+        return coded(CheckCode.MCP_NONE, Check(name, True, "none configured"))
     try:
         servers = McpServerRegistry(settings.mcp_config).list_servers()
     except InvalidInput as error:
-        return Check(name, False, f"{error.field}: {error.problem}", error.remedy)
+        return coded(CheckCode.MCP_INVALID, Check(name, False, f"{error.field}: {error.problem}", error.remedy))
     if unusable := [one for one in servers.values() if one.problem]:
-        return Check(
-            name,
-            False,
-            f"{unusable[0].name}: {unusable[0].problem}",
-            "Review its tools in Settings, MCP servers, or with `offing mcp check`.",
-        )
-    return Check(name, True, ", ".join(servers) or "none configured")
+        remedy = "Review its tools in Settings, MCP servers, or with `offing mcp check`."
+        check = Check(name, False, f"{unusable[0].name}: {unusable[0].problem}", remedy)
+        return coded(CheckCode.MCP_UNUSABLE, check)
+    if not servers:
+        return coded(CheckCode.MCP_NONE, Check(name, True, "none configured"))
+    names = ", ".join(servers)
+    return coded(CheckCode.MCP_WORKS, Check(name, True, names), servers=names)
 
 
 async def check_sandbox(settings: Settings) -> Check:
@@ -262,12 +284,13 @@ async def check_sandbox(settings: Settings) -> Check:
         choice = await runner.choose_driver()
     rejected = "; ".join(f"{name}: {why}" for name, why in choice.rejected.items())
     if choice.sandbox is not None:
-        return Check("Sandbox", True, f"{choice.sandbox.name}{f' ({rejected})' if rejected else ''}")
+        detail = f"{choice.sandbox.name}{f' ({rejected})' if rejected else ''}"
+        return coded(CheckCode.SANDBOX_WORKS, Check("Sandbox", True, detail))
     if settings.sandbox == "off":
-        return Check("Sandbox", True, "turned off by OFFING_SANDBOX; runs cannot execute code")
-    return Check(
-        "Sandbox", True, f"none, so runs cannot execute code: {rejected}", "Install bubblewrap or the extra `sandbox`."
-    )
+        off = Check("Sandbox", True, "turned off by OFFING_SANDBOX; runs cannot execute code")
+        return coded(CheckCode.SANDBOX_OFF, off)
+    none = f"none, so runs cannot execute code: {rejected}"
+    return coded(CheckCode.SANDBOX_NONE, Check("Sandbox", True, none, "Install bubblewrap or the extra `sandbox`."))
 
 
 async def _limit_time(awaitable: Awaitable[T]) -> T:

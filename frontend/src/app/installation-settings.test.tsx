@@ -46,8 +46,15 @@ test("health shows a failed check first, with what to do", async () => {
       HttpResponse.json({
         ok: false,
         checks: [
-          { name: "Postgres", ok: true, detail: "17.2, embedded", remedy: null },
-          { name: "Workers", ok: false, detail: "none is alive", remedy: "Run `offing up`." },
+          { name: "Postgres", ok: true, detail: "17.2, embedded", remedy: null, code: null, parameters: {} },
+          {
+            name: "Workers",
+            ok: false,
+            detail: "none is alive",
+            remedy: "Run `offing up`.",
+            code: null,
+            parameters: {},
+          },
         ],
         workers: [],
       }),

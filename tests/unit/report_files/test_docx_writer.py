@@ -138,3 +138,15 @@ def test_the_properties_name_title_language_and_author() -> None:
     assert (properties.title, properties.language) == ("中国水泵产业研究报告", "zh")
     assert (properties.author, properties.comments) == ("litellm:gpt-x", "")
     assert properties.created.replace(tzinfo=None) == MARCH.replace(tzinfo=None)
+
+
+def test_bullets_need_no_font_of_symbols_and_longer_columns_are_wider() -> None:
+    file = opened(english_report())
+    levels = list(file.part.numbering_part.element.iter(qn("w:lvl")))
+    assert not [one for level in levels for one in level.iter(qn("w:rFonts")) if one.get(qn("w:ascii")) == "Symbol"]
+    assert not [one for level in levels for one in level.iter(qn("w:lvlText")) if "\uf0b7" in one.get(qn("w:val"))]
+    year, flow, remark = file.tables[0].columns
+    assert year.width == flow.width < remark.width
+    header = [cell.text for cell in file.tables[1].rows[0].cells]
+    claims = dict(zip(header, (column.width for column in file.tables[1].columns), strict=True))
+    assert claims["Sentence"] > 2 * claims["Verdict"]

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from offing.api.schemas import ApiModel
-from offing.core.check import Check
+from offing.core.check import Check, CheckCode
 from offing.mcp.tool_changes import ToolChange, ToolChangeKind
 from offing.services.mcp_settings import McpSetup, ServerListing, ServerState, ToolDescription
 from offing.services.search_engines import EngineChoice, SearchSetup, SearchTrialResult
@@ -25,6 +25,10 @@ class CheckOut(ApiModel):
     ok: bool
     detail: str
     remedy: str | None = Field(description="What to do. null: nothing.")
+    code: CheckCode | None = Field(
+        description="What was found, for texts in other languages. null: only the English texts say it."
+    )
+    parameters: dict[str, str] = Field(description="What the text of the code names, such as a version.")
 
 
 class WorkerOut(ApiModel):
@@ -260,7 +264,14 @@ class SpendingOut(ApiModel):
 
 
 def serialize_check(check: Check) -> CheckOut:
-    return CheckOut(name=check.name, ok=check.ok, detail=check.detail, remedy=check.remedy)
+    return CheckOut(
+        name=check.name,
+        ok=check.ok,
+        detail=check.detail,
+        remedy=check.remedy,
+        code=check.code,
+        parameters=dict(check.parameters),
+    )
 
 
 def serialize_worker(row: WorkerRow) -> WorkerOut:

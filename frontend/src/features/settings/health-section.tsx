@@ -9,6 +9,7 @@ import { Loaded } from "@/shared/ui/loaded";
 import { Panel } from "@/shared/ui/panel";
 import { Table } from "@/shared/ui/table";
 import { CodeText } from "./code-text";
+import { type Check, checkText } from "./health-texts";
 import styles from "./installation.module.css";
 
 /** The state of the installation: each check, what to do if it fails, and the worker processes. */
@@ -54,23 +55,30 @@ function Checks({ checks }: { checks: InstallationHealth["checks"] }) {
   const ordered = [...checks].sort((one, other) => Number(one.ok) - Number(other.ok));
   return (
     <ul className={styles.list}>
-      {ordered.map(({ name, ok, detail, remedy }) => (
-        <li key={name} className={styles.check}>
-          <span className={styles.name}>{name}</span>
-          <div>
-            <span dir="auto">
-              <CodeText>{detail}</CodeText>
-            </span>
-            {remedy && (
-              <p className={styles.remedy} dir="auto">
-                <CodeText>{remedy}</CodeText>
-              </p>
-            )}
-          </div>
-          <Badge tone={ok ? "moss" : "coral"}>{ok ? t`works` : t`fails`}</Badge>
-        </li>
+      {ordered.map((check) => (
+        <CheckRow key={check.name} check={check} />
       ))}
     </ul>
+  );
+}
+
+function CheckRow({ check }: { check: Check }) {
+  const { name, detail, remedy } = checkText(check);
+  return (
+    <li className={styles.check}>
+      <span className={styles.name}>{name}</span>
+      <div>
+        <span dir="auto">
+          <CodeText>{detail}</CodeText>
+        </span>
+        {remedy && (
+          <p className={styles.remedy} dir="auto">
+            <CodeText>{remedy}</CodeText>
+          </p>
+        )}
+      </div>
+      <Badge tone={check.ok ? "moss" : "coral"}>{check.ok ? t`works` : t`fails`}</Badge>
+    </li>
   );
 }
 

@@ -2816,16 +2816,31 @@ export interface components {
          */
         ChangeState: "queued" | "delivered" | "used" | "too_late";
         /**
+         * CheckCode
+         * @description What a check found. The web UI has a text in each language for each code, with the parameters that it names.
+         * @enum {string}
+         */
+        CheckCode: "api_version" | "postgres_works" | "postgres_down" | "redis_works" | "redis_down" | "schema_works" | "schema_empty" | "schema_unreadable" | "schema_outdated" | "schema_newer" | "workers_unreadable" | "workers_none" | "workers_mixed" | "workers_alive" | "workers_busy" | "queue_unreadable" | "queue_empty" | "queue_waiting" | "queue_slow" | "queue_without_worker" | "disk_free" | "disk_full" | "search_works" | "search_problem" | "mcp_none" | "mcp_works" | "mcp_invalid" | "mcp_unusable" | "sandbox_running" | "sandbox_failed" | "sandbox_works" | "sandbox_off" | "sandbox_none";
+        /**
          * CheckOut
          * @description Result of a check of the installation.
          */
         CheckOut: {
+            /** @description What was found, for texts in other languages. null: only the English texts say it. */
+            code: components["schemas"]["CheckCode"] | null;
             /** Detail */
             detail: string;
             /** Name */
             name: string;
             /** Ok */
             ok: boolean;
+            /**
+             * Parameters
+             * @description What the text of the code names, such as a version.
+             */
+            parameters: {
+                [key: string]: string;
+            };
             /**
              * Remedy
              * @description What to do. null: nothing.
@@ -4350,15 +4365,22 @@ export interface components {
          * @example {
          *       "checks": [
          *         {
+         *           "code": "postgres_works",
          *           "detail": "17.2, embedded",
          *           "name": "Postgres",
          *           "ok": true,
+         *           "parameters": {
+         *             "origin": "embedded",
+         *             "version": "17.2"
+         *           },
          *           "remedy": null
          *         },
          *         {
+         *           "code": "workers_none",
          *           "detail": "none is alive, so no run advances",
          *           "name": "Workers",
          *           "ok": false,
+         *           "parameters": {},
          *           "remedy": "Run `offing up`, or start a worker. Its log says why one has ended."
          *         }
          *       ],
