@@ -261,8 +261,8 @@ async def test_the_pages_of_a_search_have_each_run_once_while_new_runs_match_and
         await ended(api, f"Why is sea {number} salt?")
     first = (await api.http.get("/api/v1/runs?q=salt&limit=3")).json()
     await ended(api, "Why is sea 8 salt?")
-    gone = first["items"][0]["id"]
-    assert (await api.http.delete(f"/api/v1/runs/{gone}")).status_code == 200
+    deleted = first["items"][0]["id"]
+    assert (await api.http.delete(f"/api/v1/runs/{deleted}")).status_code == 200
     rest = (await api.http.get("/api/v1/runs", params={"q": "salt", "limit": 10, "cursor": first["next"]})).json()
     assert [run["question"] for run in rest["items"]] == [f"Why is sea {number} salt?" for number in (4, 3, 2, 1, 0)]
     assert rest["next"] is None
@@ -361,8 +361,8 @@ async def test_an_earlier_run_takes_the_later_ones_of_its_thread_with_it_if_that
     first = await ended(api, "Why is the sea salt?")
     thread = (await api.http.get(f"/api/v1/runs/{first}")).json()["thread_id"]
     later = await ended(api, "And the lakes?", thread_id=thread)
-    kept = (await api.http.post("/api/v1/runs/deletions", json={"run_ids": [str(first)]})).json()["items"]
-    assert kept[0]["problem"]["status"] == 409
+    (rejected,) = (await api.http.post("/api/v1/runs/deletions", json={"run_ids": [str(first)]})).json()["items"]
+    assert rejected["problem"]["status"] == 409
     body = {"run_ids": [str(first)], "later_runs": True}
     (item,) = (await api.http.post("/api/v1/runs/deletions", json=body)).json()["items"]
     assert item["deletion"]["run_ids"] == [str(first), str(later)]

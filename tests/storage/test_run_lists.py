@@ -220,8 +220,8 @@ async def test_no_search_finds_a_run_of_another_tenant(pool: Database, other_ten
         for tenant in (LOCAL_TENANT, other_tenant):  # even with the words of the other tenant
             query = render_tsquery(parse_word_query("salt"), tenant)
             for in_head in (False, True):
-                found = await run_search.find_runs(connection, query, None, 10, in_head=in_head)
-                assert [one.run_id for one in found] == ([theirs.id] if tenant == other_tenant else [])
+                matches = await run_search.find_runs(connection, query, None, 10, in_head=in_head)
+                assert [one.run_id for one in matches] == ([theirs.id] if tenant == other_tenant else [])
 
 
 async def test_words_that_an_erasure_removes_from_a_report_are_not_found_any_more(

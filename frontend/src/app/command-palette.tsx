@@ -61,7 +61,7 @@ export function CommandPalette(props: PaletteProps) {
   const presets = useQuery(questionPresetsQuery);
   const actions: Command[] = [
     ...listScreens(props),
-    ...listPresets(presets.data?.items ?? [], props),
+    ...listPresets(presets.data ? presets.data.items : [], props),
     ...listViews(props),
     ...listSections(props),
     ...listThemes(theme),

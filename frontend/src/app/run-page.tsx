@@ -64,6 +64,15 @@ const GraphView = lazyView(msg`the graph`, async () => (await import("@/features
 const CostView = lazyView(msg`the cost`, async () => (await import("@/features/cost/cost-view")).CostView);
 const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
+/** Load the code of the timeline while the run is loaded. */
+async function preloadTimeline() {
+  try {
+    await loadTimeline();
+  } catch {
+    // The view loads it again when it is shown, and shows the error.
+  }
+}
+
 interface RunPageProps {
   runId: string;
   search: RunSearch;
@@ -76,8 +85,7 @@ export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.runId));
   const isTimeline = props.search.tab === "timeline";
   useEffect(() => {
-    // Its code comes while the run does. If that fails, the view tries again and shows the error.
-    if (isTimeline) loadTimeline().catch(() => undefined);
+    if (isTimeline) preloadTimeline();
   }, [isTimeline]);
   return (
     <Loaded query={run} label={t`the run`} fullPage>

@@ -77,7 +77,7 @@ export function RunsView({ filter, showsAll, onShowAll, onTag, onClear, onAllPin
           {() => (
             <RunList
               runs={shown}
-              presets={presets.data ?? []}
+              presets={presets.data ? presets.data : []}
               pinnedCount={pinned.length}
               onAllPinned={hasMorePinned ? onAllPinned : null}
               hasThreads={hasThreads(filter)}

@@ -51,7 +51,7 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
       if (problems.length === 0) onClose();
     },
   });
-  const problem = remove.error ?? describeProblems(remove.data?.problems ?? [], runs.length);
+  const problem = remove.data ? describeProblems(remove.data.problems, runs.length) : remove.error;
   return (
     <Dialog open onClose={onClose} title={plural(runs.length, { one: "Delete this run?", other: "Delete # runs?" })}>
       {isOne && (
