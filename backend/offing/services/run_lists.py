@@ -189,8 +189,8 @@ async def _list_by_total(
         values |= {run_id: value for value, run_id in keys}
         passing = set(await run_summaries.filter_run_ids(connection, run_filter, [run_id for _, run_id in keys]))
         ids = [run_id for _, run_id in keys if run_id in passing][: limit + 1 - len(page)]
-        found = await run_summaries.list_runs_among(connection, run_filter, ids, len(ids))
-        by_id = {summary.run.id: summary for summary in found}
+        summaries = await run_summaries.list_runs_among(connection, run_filter, ids, len(ids))
+        by_id = {summary.run.id: summary for summary in summaries}
         page += [by_id[run_id] for run_id in ids if run_id in by_id]
         if len(page) > limit:
             last = page[limit - 1].run.id

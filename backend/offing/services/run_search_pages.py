@@ -123,21 +123,21 @@ async def _rank_matches(
         place = _begin(in_head, anywhere)
     else:
         in_head, anywhere = _not_before(in_head, place.head_until), _not_before(anywhere, place.until)
-    found = {one.run_id: (one.rank, *one.key) for one in (*in_head, *anywhere)}
-    left = {id: key for id, key in found.items() if place.after is None or key < place.after}
+    matches = {one.run_id: (one.rank, *one.key) for one in (*in_head, *anywhere)}
+    left = {id: key for id, key in matches.items() if place.after is None or key < place.after}
     passing = await run_summaries.filter_run_ids(connection, run_filter, list(left))
     return sorted((left[id] for id in passing), reverse=True), place
 
 
 def _begin(in_head: list[FoundRun], anywhere: list[FoundRun]) -> RankedPlace:
     newest_at = max((one.key[0] for one in (*in_head, *anywhere)), default=datetime.max.replace(tzinfo=UTC))
-    head_until, until = (found[-1].key if len(found) == MATCHES_PER_WINDOW else None for found in (in_head, anywhere))
+    head_until, until = (page[-1].key if len(page) == MATCHES_PER_WINDOW else None for page in (in_head, anywhere))
     return RankedPlace(newest_at, head_until, until, None)
 
 
-def _not_before(found: list[FoundRun], oldest: PageKey | None) -> list[FoundRun]:
+def _not_before(matches: list[FoundRun], oldest: PageKey | None) -> list[FoundRun]:
     """Return the runs of the window as it was for the first page. After a deletion, it has older runs, too."""
-    return found if oldest is None else [one for one in found if one.key >= oldest]
+    return matches if oldest is None else [one for one in matches if one.key >= oldest]
 
 
 async def _load_in_order(connection: Connection, run_filter: RunFilter, run_ids: list[UUID]) -> list[RunSummary]:
@@ -159,19 +159,19 @@ async def _list_windows(
     """
     summaries: list[RunSummary] = []
     for _ in range(MAX_WINDOWS):
-        found = await run_search.find_runs(connection, tsquery, before, MATCHES_PER_WINDOW)
-        ids = [one.run_id for one in found if ranked is None or not _is_ranked(one, ranked)]
+        matches = await run_search.find_runs(connection, tsquery, before, MATCHES_PER_WINDOW)
+        ids = [one.run_id for one in matches if ranked is None or not _is_ranked(one, ranked)]
         summaries += await run_summaries.list_runs_among(connection, run_filter, ids, limit - len(summaries))
-        if len(found) < MATCHES_PER_WINDOW or _is_before(found[-1].key, run_filter):
+        if len(matches) < MATCHES_PER_WINDOW or _is_before(matches[-1].key, run_filter):
             return summaries, None
-        before = found[-1].key
+        before = matches[-1].key
         if len(summaries) >= limit:
             break
     return summaries, before
 
 
-def _is_ranked(found: FoundRun, place: RankedPlace) -> bool:
-    return found.is_in_head and (place.head_until is None or found.key >= place.head_until)
+def _is_ranked(match: FoundRun, place: RankedPlace) -> bool:
+    return match.is_in_head and (place.head_until is None or match.key >= place.head_until)
 
 
 def _is_before(key: PageKey, run_filter: RunFilter) -> bool:

@@ -4,7 +4,6 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
 import { ChildRunList } from "@/features/run/child-run-list";
-import { ForkedFrom } from "@/features/run/forked-from";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
 import { ThreadTrail } from "@/features/run/thread-trail";
@@ -60,6 +59,7 @@ const GraphStateView = lazyView(
   msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
 );
+const ForkedFrom = lazyView(msg`the origin`, async () => (await import("@/features/run/forked-from")).ForkedFrom);
 const GraphView = lazyView(msg`the graph`, async () => (await import("@/features/graph-drawing/graph-view")).GraphView);
 const CostView = lazyView(msg`the cost`, async () => (await import("@/features/cost/cost-view")).CostView);
 const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
@@ -187,7 +187,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
           run={run}
           thread={
             <>
-              <ForkedFrom run={run} />
+              {run.forked_from_id && <ForkedFrom run={run} />}
               <ThreadTrail run={run} />
               <ChildRunList run={run} />
             </>

@@ -16,7 +16,6 @@ import { DepthField } from "./depth-field";
 import { listDifferences } from "./differences";
 import { DocumentsField } from "./documents-field";
 import { buildRunRequest, describeAttached, type QuestionDraft } from "./request";
-import { loadRequestParts } from "./request-parts";
 import { completeSettings, DEFAULT_SETTINGS, type Settings } from "./settings";
 import { type FieldErrors, findField, validateDraft } from "./validation";
 import { WhoAnswers } from "./who-answers";
@@ -51,7 +50,10 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
   const settings = completeSettings(stored);
   const tenant = useQuery(tenantQuery);
   const submission = useCreateRun(
-    async (draft: QuestionDraft) => buildRunRequest(draft, await loadRequestParts(client, draft)),
+    async (draft: QuestionDraft) => {
+      const { loadRequestParts } = await import("./request-parts");
+      return buildRunRequest(draft, await loadRequestParts(client, draft));
+    },
     (run) => {
       setQuestion("");
       setSettings(DEFAULT_SETTINGS);

@@ -1,4 +1,4 @@
-import { t } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
@@ -7,9 +7,11 @@ import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
 import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { useStreamState } from "@/shared/stream/stream-context";
 import { useNow } from "@/shared/ui/hooks";
-import { RunFailure } from "./run-failure";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { RunTitle } from "./run-title";
 import "./run-header.css";
+
+const RunFailure = lazyView(msg`the error`, async () => (await import("./run-failure")).RunFailure);
 
 /** Age of the worker's heartbeat from which the web UI reports it. */
 const MAX_HEARTBEAT_AGE_SECONDS = 15;
@@ -39,7 +41,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
         </span>
         <span className="run-controls">{controls}</span>
       </div>
-      <RunFailure run={run} />
+      {(run.status === "failed" || run.error) && <RunFailure run={run} />}
     </section>
   );
 }

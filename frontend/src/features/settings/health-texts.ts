@@ -36,9 +36,9 @@ type Parameters = Readonly<typeof PARAMETERS>;
 /** Parts of a text that differ from the server's. Others are the server's, which name what only it knows. */
 type Texts = Record<CheckCode, (p: Parameters) => Partial<CheckText>>;
 
-const api = () => "API";
-const postgres = () => "Postgres";
-const redis = () => "Redis";
+const api = () => t`API`;
+const postgres = () => t`Postgres`;
+const redis = () => t`Redis`;
 const schema = () => t`Database schema`;
 const workers = () => t`Workers`;
 const queue = () => t`Queue`;
