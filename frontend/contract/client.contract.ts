@@ -301,7 +301,7 @@ test("runs are filtered, organized, found and deleted", async () => {
     [["sea"], undefined],
     [undefined, 404],
   ]);
-  const first = await client.fetchInfiniteQuery(runs.runListQuery({}));
+  const first = await client.fetchInfiniteQuery({ ...runs.runListQuery({}), staleTime: 0 });
   expect(first.pages[0]?.pinned.map(({ id }) => id)).toEqual([known.ended]);
   expect(first.pages[0]?.items.map(({ id }) => id)).not.toContain(known.ended);
   expect((await client.fetchQuery(changes.runCountsQuery)).pinned).toBe(1);

@@ -1,4 +1,4 @@
-// Fails if the first load of a route exceeds 134 kB, if a chunk that is loaded later exceeds 80 kB, or if code is loaded
+// Fails if the first load of a route exceeds 135 kB, if a chunk that is loaded later exceeds 80 kB, or if code is loaded
 // that no list below names. Part of `npm run build`. Sizes are those of scripts, style sheets and
 // texts, compressed with brotli.
 //
@@ -8,7 +8,7 @@ import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync } from "node:zlib";
 
-const MAX_ROUTE_BYTES = 134_000;
+const MAX_ROUTE_BYTES = 135_000;
 const MAX_CHUNK_BYTES = 80_000;
 
 /** The modules that each route loads beside the entry before it shows anything. */

@@ -16,6 +16,7 @@ from offing.storage import run_labels, run_search, run_summaries
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.run_filter import RunFilter
+from offing.storage.run_search import RunWords
 from tests.storage.builders import a_run, stored
 
 RUNS = 10_000
@@ -206,7 +207,7 @@ async def test_a_run_that_changes_while_its_words_are_listed_does_not_wait_and_i
         async with pool.transaction(LOCAL_TENANT) as other:
             await other.execute("set local lock_timeout = '100ms'")
             await other.execute("update run set title = 'Brine' where id = %s", (run.id,))
-        assert await run_search.store_words(connection, {one: ["stale"] for one in queued}) == 0
+        assert await run_search.store_words(connection, {one: RunWords(["stale"], {}) for one in queued}) == 0
     assert await index_queued_runs(pool, LOCAL_TENANT, 10) == 1
     page = await run_lists.list_runs(pool, LOCAL_TENANT, RunFilter(), "brine", None, 20)
     assert [r.run.id for r in page.runs] == [run.id]
