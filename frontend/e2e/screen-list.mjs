@@ -15,6 +15,21 @@ const press = (name) => async (page, say) => {
     .click();
 };
 
+/** The sections of the settings. A test compares them with those of the web UI. */
+const SECTIONS = [
+  "models",
+  "search",
+  "mcp",
+  "tool-policies",
+  "api-keys",
+  "share-links",
+  "spending",
+  "retention",
+  "health",
+  "appearance",
+  "notifications",
+];
+
 export const SCREENS = [
   { name: "home", path: () => "/", quick: true },
   { name: "home-question", path: () => `/?ask=${encodeURIComponent("Who built the third Eddystone tower?")}` },
@@ -79,10 +94,11 @@ export const SCREENS = [
   { name: "library", path: () => "/library", quick: true },
   { name: "library-collection", path: () => "/library?collection=lighthouses" },
   { name: "library-search", path: () => "/library?q=lighthouse" },
-  ...["models", "search", "mcp", "tool-policies", "api-keys", "spending", "retention", "health", "notifications"].map(
-    (section) => ({ name: `settings-${section}`, path: () => `/settings/${section}`, quick: section === "models" }),
-  ),
-  { name: "settings-appearance", path: () => "/settings/appearance" },
+  ...SECTIONS.map((section) => ({
+    name: `settings-${section}`,
+    path: () => `/settings/${section}`,
+    quick: section === "models",
+  })),
   { name: "shared-report", path: (ids) => ids.shared, quick: true },
   { name: "training", path: () => "/training", quick: true },
   { name: "training-job", path: (ids) => `/training?job=${ids.job}` },
