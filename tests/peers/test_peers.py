@@ -2,6 +2,7 @@
 report, survives the loss of its worker, continues in its thread, and leaves what others are trained with.
 """
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,12 @@ async def test_it_runs_to_its_report(runs: PeerRuns) -> None:
 async def test_it_ends_the_same_wherever_its_worker_is_killed(runs: PeerRuns) -> None:
     plain = await runs.ask()
     undisturbed = await runs.steps(plain.id)
-    calls, tools = [step.title for step in model_calls(undisturbed)], tools_used(undisturbed)
+    calls, tools = [_without_call_ids(step.title) for step in model_calls(undisturbed)], tools_used(undisturbed)
     wrong: list[str] = []
     for at in range(2, await runs.transactions() + 1, STRIDE):
         ended = await runs.disturbed(at, "after" if at % 2 else "before")
         steps = await runs.steps(ended.id)
-        titles = [step.title for step in model_calls(steps)]
+        titles = [_without_call_ids(step.title) for step in model_calls(steps)]
         if (ended.status, await runs.read_answer(ended.id)) != (RunStatus.DONE, runs.peer.answer):
             wrong.append(f"killed at {at}: {ended.status}, {ended.error}, said {await runs.read_answer(ended.id)!r}")
         if sorted(titles) != sorted(calls):
@@ -69,6 +70,11 @@ async def test_it_ends_the_same_wherever_its_worker_is_killed(runs: PeerRuns) ->
             wrong.append(f"killed at {at}: it used {tools_used(steps)}, undisturbed {tools}")
     assert await runs.read_answer(plain.id) == runs.peer.answer
     assert not wrong, "\n".join(wrong)
+
+
+def _without_call_ids(title: str) -> str:
+    """A call whose answer was lost with its worker is made again, and the provider then gives other ids."""
+    return re.sub(r"call_\d+_\d+", "call", title)
 
 
 @each("follows", lambda peer: peer.follow)
