@@ -61,6 +61,7 @@ class ProjectAuthLoader:
             named = " and ".join(str(one.path) for one in guarded)
             raise InvalidInput("auth.path", f"two projects have an Auth object: {named}", "Serve them separately.")
         if not guarded:
+            self._version = ""  # the same version may come back
             return None
         project = guarded[0]
         if project.version == self._version:

@@ -150,6 +150,18 @@ def test_the_object_of_a_project_is_loaded_again_and_a_fault_keeps_the_last_one(
     assert asyncio.run(second.authenticate(request())).identity == "eve"
 
 
+def test_an_object_that_was_removed_and_put_back_guards_again(tmp_path: Path) -> None:
+    project = with_graph(tmp_path / "project", auth={"path": "./guard.py:auth"})
+    (project / "guard.py").write_text(AUTH)
+    loader = load(project, tmp_path / "home")
+    guarded = (project / "langgraph.json").read_text()
+    assert loader.get() is not None
+    configured(project, graphs={"writer": "./writer.py:builder"})
+    assert loader.get() is None
+    (project / "langgraph.json").write_text(guarded)
+    assert loader.get() is not None
+
+
 def test_without_an_object_api_keys_apply_and_one_without_a_handler_is_an_error(tmp_path: Path) -> None:
     assert load(with_graph(tmp_path / "open"), tmp_path / "home").get() is None
     project = with_graph(tmp_path / "project")
