@@ -138,7 +138,7 @@ async def stay_allowed() -> None:
 
 
 def test_a_value_is_serialized_once_as_long_as_it_is_the_same_object() -> None:
-    texts, calls = SerializedOnce(max_values=2), list[str]()
+    texts, calls = SerializedOnce(max_bytes=8), list[str]()
 
     def serialize() -> bytes:
         calls.append("called")
@@ -148,3 +148,19 @@ def test_a_value_is_serialized_once_as_long_as_it_is_the_same_object() -> None:
     for value in (one, one, equal, equal, one, third, equal):
         texts.get(value, serialize)
     assert len(calls) == 4
+
+
+def test_the_texts_of_long_values_are_not_kept_beyond_their_bytes() -> None:
+    texts, calls = SerializedOnce(max_bytes=100), list[int]()
+
+    def serialize(length: int) -> bytes:
+        calls.append(length)
+        return b"x" * length
+
+    short, long, longer = [1], [2], [3]
+    for value, length in ((short, 30), (long, 60), (short, 30), (longer, 50), (short, 30), (long, 60)):
+        assert len(texts.get(value, lambda length=length: serialize(length))) == length
+    assert calls == [30, 60, 50, 60]
+    assert texts.byte_count <= 100
+    assert len(texts.get([4], lambda: serialize(101))) == 101
+    assert texts.byte_count == 0
