@@ -307,7 +307,7 @@ test("runs are filtered, organized, found and deleted", async () => {
   expect((await client.fetchQuery(changes.runCountsQuery)).pinned).toBe(1);
   expect((await client.fetchInfiniteQuery(shares.allSharesQuery)).pages[0]?.items).toBeDefined();
   expect((await client.fetchQuery(runs.tagsQuery)).items).toEqual(["sea"]);
-  const deletions = await changes.deleteRuns([known.active], true);
+  const deletions = await changes.deleteRuns([{ id: known.active, created_at: "2026-01-01T00:00:00Z" }], true);
   expect(deletions.map(({ deletion }) => deletion?.run_ids)).toEqual([[known.active]]);
 });
 

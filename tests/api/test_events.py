@@ -13,6 +13,7 @@ import pytest
 import redis.asyncio
 
 from offing.api import feed, streams
+from offing.api.run_reads import SharedRunReads
 from offing.core.run import FencingToken, RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
@@ -71,8 +72,9 @@ async def test_missed_steps_come_in_bursts_of_bounded_length(api: Api) -> None:
     fence = await api.hands.claim(run)
     await api.hands.notes(fence, [f"n{n}" for n in range(feed.BURST_STEPS + 4)])
     is_followed: list[bool] = []
+    reads = SharedRunReads(api.database, api.hands.live, 60)
     event_feed = feed.RunEventFeed(
-        api.database, api.hands.live, api.tenant, {run: 0}, lease_seconds=60, reauthenticate=lambda: asyncio.sleep(0)
+        api.database, api.hands.live, reads, api.tenant, {run: 0}, reauthenticate=lambda: asyncio.sleep(0)
     )
     async with aclosing(event_feed.events()) as events:
         while len(is_followed) < feed.BURST_STEPS + 5:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from uuid import UUID, uuid4
 
 import pytest
 
+from offing.api import feed
 from offing.api.run_reads import SHARED_SECONDS, SharedRunReads
 from offing.api.serialized_once import SerializedOnce
 from offing.bus.live import LiveBus
@@ -105,8 +106,39 @@ async def test_what_was_read_of_a_run_is_dropped_with_its_last_follower(api: Api
     assert counted.count == 2
 
 
+async def test_followers_for_whom_the_state_of_a_run_is_due_share_one_read(
+    api: Api, counted: CountedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "MIN_STATE_INTERVAL_SECONDS", 3)
+    run = await api.submit()
+    fence = await api.hands.claim(run)
+    reads = SharedRunReads(counted, api.hands.live, 60)
+
+    async def follow_until_note(is_connected: asyncio.Event) -> int:
+        events = feed.RunEventFeed(counted, api.hands.live, reads, api.tenant, {run: 0}, reauthenticate=stay_allowed)
+        async with aclosing(events.events()) as stream:
+            async for event in stream:
+                if isinstance(event, feed.StepFeedEvent):
+                    is_connected.set()
+                if isinstance(event, feed.RunFeedEvent) and event.detail.step_marks == "nn":
+                    return counted.count
+        raise AssertionError("the stream ended")
+
+    connected = [asyncio.Event() for _ in range(8)]
+    followers = [asyncio.create_task(follow_until_note(one)) for one in connected]
+    await asyncio.gather(*(one.wait() for one in connected))
+    before = counted.count
+    await api.hands.notes(fence, ["one"])
+    await asyncio.gather(*followers)
+    assert counted.count == before + 1
+
+
+async def stay_allowed() -> None:
+    """A caller who may still read."""
+
+
 def test_a_value_is_serialized_once_as_long_as_it_is_the_same_object() -> None:
-    texts, calls = SerializedOnce(max_values=2), list[str]()
+    texts, calls = SerializedOnce(max_bytes=8), list[str]()
 
     def serialize() -> bytes:
         calls.append("called")
@@ -116,3 +148,19 @@ def test_a_value_is_serialized_once_as_long_as_it_is_the_same_object() -> None:
     for value in (one, one, equal, equal, one, third, equal):
         texts.get(value, serialize)
     assert len(calls) == 4
+
+
+def test_the_texts_of_long_values_are_not_kept_beyond_their_bytes() -> None:
+    texts, calls = SerializedOnce(max_bytes=100), list[int]()
+
+    def serialize(length: int) -> bytes:
+        calls.append(length)
+        return b"x" * length
+
+    short, long, longer = [1], [2], [3]
+    for value, length in ((short, 30), (long, 60), (short, 30), (longer, 50), (short, 30), (long, 60)):
+        assert len(texts.get(value, lambda length=length: serialize(length))) == length
+    assert calls == [30, 60, 50, 60]
+    assert texts.byte_count <= 100
+    assert len(texts.get([4], lambda: serialize(101))) == 101
+    assert texts.byte_count == 0

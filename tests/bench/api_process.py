@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from offing.local import ServerUrls
 from offing.services import access
@@ -16,6 +17,8 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 
 READY_SECONDS = 60.0
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,10 @@ class ApiProcess:
     key: str
 
     @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def cpu_seconds(self) -> float:
         """User and system time of the process so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -34,8 +41,13 @@ class ApiProcess:
 
 
 @contextmanager
-def open_api_process(checkout: Path, servers: ServerUrls, port: int, key: str) -> Generator[ApiProcess]:
-    """Serve with the code of `checkout` until the block ends. Raises TimeoutError if it does not answer."""
+def open_api_process(
+    checkout: Path, servers: ServerUrls, port: int, key: str, settings: Mapping[str, str] = NO_SETTINGS
+) -> Generator[ApiProcess]:
+    """Serve with the code of `checkout` until the block ends. `settings` are further environment variables.
+
+    Raises RuntimeError if the process ends before it answers, and TimeoutError if it does not answer.
+    """
     environment = os.environ | {
         "OFFING_APP_DATABASE_URL": servers.app_url,
         "REDIS_URL": servers.redis_url,
@@ -44,21 +56,24 @@ def open_api_process(checkout: Path, servers: ServerUrls, port: int, key: str) -
         "OFFING_MAX_STREAMS_PER_TENANT": "1000",
         "OFFING_MAX_STREAMS_PER_KEY": "1000",
         "PYTHONPATH": os.pathsep.join(str(checkout / part) for part in ("backend", "graphs", "workers")),
+        **settings,
     }
     command = [sys.executable, "-m", "offing.api"]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            _wait_until_ready(port)
+            _wait_until_ready(process, port)
             yield ApiProcess(port, process.pid, key)
         finally:
             process.terminate()
 
 
-def _wait_until_ready(port: int) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the API process ended with status {process.returncode}")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
             connection.request("GET", "/api/v1/health/ready")

@@ -4,21 +4,15 @@ The client is this process. It submits runs to an API process and follows their 
 would. Bare LangGraph runs in this process, so that its cost is this process and Postgres.
 """
 
-import os
-import subprocess
-import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 import httpx
 import psutil
 
 from offing.local.servers import ServerUrls
-from offing.services.access import create_key
-from offing.storage.migrate import LOCAL_TENANT
+from tests.bench.api_process import ApiProcess, create_key, open_api_process
 from tests.bench.bare import Bare, bare_saver
 from tests.bench.graphs import NAMES, noop_graph
 from tests.bench.measurement import Aim, Measurement
@@ -29,25 +23,14 @@ from tests.ports import free_port
 RUNS = 160
 """Runs of a round, for each number of clients."""
 
-START_SECONDS = 60
-
 CPU_AIM = Aim("at most 2.2", at_most=2.2, of_ratio=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ApiProcess:
-    """A running API process."""
-
-    pid: int
-    url: str
-    key: str
 
 
 async def whole_cost(client: Client, servers: ServerUrls) -> list[Measurement]:
     """Measure runs of a graph that does nothing through HTTP, at 1, 8 and 32 clients."""
-    key = (await create_key(client.database, LOCAL_TENANT, "bench")).key
+    key = await create_key(client.database)
     measurements: list[Measurement] = []
-    with _running_api(servers, key) as api:
+    with open_api_process(ROOT, servers, free_port(), key, {"OFFING_EXTRA_GRAPHS": NAMES}) as api:
         async with _open_http(api) as http, bare_saver(servers.owner_url, lock=False) as saver:
             bare = Bare(noop_graph().compile(checkpointer=saver))
             await at_once(1, 10, lambda: _follow_run(http))
@@ -87,7 +70,7 @@ async def _spent(api: ApiProcess, work: Callable[[], Awaitable[None]]) -> Mappin
 def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:
     tree = psutil.Process().children(recursive=True)
     return {
-        "api": _own_seconds([psutil.Process(api.pid)]),
+        "api": api.cpu_seconds,
         "worker": _own_seconds([psutil.Process(worker_pid())]),
         "postgres": _with_ended([one for one in tree if "postgres" in one.name()]),
         "valkey": _own_seconds([one for one in tree if "valkey" in one.name() or "redis" in one.name()]),
@@ -104,37 +87,6 @@ def _with_ended(processes: list[psutil.Process]) -> float:
     """Return the time of these processes and of their children that have ended, such as connections of Postgres."""
     ended = sum(times.children_user + times.children_system for times in (one.cpu_times() for one in processes))
     return _own_seconds(processes) + ended
-
-
-@contextmanager
-def _running_api(servers: ServerUrls, key: str) -> Generator[ApiProcess]:
-    port, ready = free_port(), Path(os.environ["OFFING_HOME"], "api.ready")
-    ready.unlink(missing_ok=True)
-    environment = {
-        **os.environ,
-        "OFFING_APP_DATABASE_URL": servers.app_url,
-        "REDIS_URL": servers.redis_url,
-        "OFFING_PORT": str(port),
-        "OFFING_READY_FILE": str(ready),
-        "OFFING_EXTRA_GRAPHS": NAMES,
-        "PYTHONPATH": str(ROOT),
-    }
-    with ready.with_name("api.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "offing.api"], env=environment, stdout=log, stderr=log)
-    try:
-        _wait_until_ready(process, ready)
-        yield ApiProcess(process.pid, f"http://127.0.0.1:{port}", key)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], ready: Path) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while not ready.exists():
-        assert process.poll() is None, "the API process has ended"
-        assert time.monotonic() < give_up, f"the API process was not ready after {START_SECONDS} s"
-        time.sleep(0.05)
 
 
 @asynccontextmanager

@@ -131,7 +131,7 @@ class RunEventFeed:
             with self._reads.follow(self._tenant, runs):
                 await self._check_runs()
                 quiet_since = self._clock()
-                notice: BusEvent = ResyncEvent()
+                notice: BusEvent | None = ResyncEvent()
                 while True:
                     async for event in self._handle(notice):
                         yield event
@@ -156,7 +156,8 @@ class RunEventFeed:
         due = [w.state_sent_at + MIN_STATE_INTERVAL_SECONDS for w in self._open.values() if w.stale]
         return max(0.0, min([quiet_since + KEEP_ALIVE_SECONDS, *due]) - self._clock())
 
-    async def _handle(self, bus_event: BusEvent) -> AsyncGenerator[FeedEvent]:
+    async def _handle(self, bus_event: BusEvent | None) -> AsyncGenerator[FeedEvent]:
+        """Yield what an event brings, and every state that is due. `None` means that no event arrived."""
         match bus_event:
             case StepsEvent(run, steps) if run in self._open:
                 async for event in self._emit_steps(self._open[run], steps):

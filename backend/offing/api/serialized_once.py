@@ -10,9 +10,12 @@ class SerializedOnce:
     A value that is read again from Postgres is another object, so no text outlives a change.
     """
 
-    def __init__(self, max_values: int) -> None:
-        self._max_values = max_values
+    def __init__(self, max_bytes: int) -> None:
+        """Keep at most `max_bytes` of texts. The values themselves are about as large and are not counted."""
+        self._max_bytes = max_bytes
         self._texts = OrderedDict[int, tuple[object, bytes]]()
+        self.byte_count = 0
+        """Bytes of the texts that are kept."""
 
     def get(self, value: object, serialize: Callable[[], bytes]) -> bytes:
         """Return the text of a value, from `serialize` if it is not there."""
@@ -22,6 +25,8 @@ class SerializedOnce:
             return known[1]
         text = serialize()
         self._texts[id(value)] = (value, text)  # the entry keeps the value, so that no other one has its id
-        if len(self._texts) > self._max_values:
-            self._texts.popitem(last=False)
+        self.byte_count += len(text)
+        while self.byte_count > self._max_bytes:
+            _, (_, oldest) = self._texts.popitem(last=False)
+            self.byte_count -= len(oldest)
         return text

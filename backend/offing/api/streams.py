@@ -38,8 +38,11 @@ MAX_RUNS_PER_STREAM = 50
 
 MAX_SEQ = 2**62
 
-_texts = SerializedOnce(max_values=2048)
+_texts = SerializedOnce(max_bytes=8 << 20)
 """Steps and states that several followers get."""
+
+MAX_SHARED_DRAFTS = 32
+"""Number of draft events whose texts are kept for other followers. One may have the whole text of an answer."""
 
 StreamCursor = dict[UUID, int] | None
 """The last step sent of each of several runs. `None` means a stream of one run, whose events do not name it."""
@@ -147,7 +150,7 @@ def _dump_live_status(live: LiveStatus | None) -> bytes:
     return b"null" if out is None else _dump_json(out)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MAX_SHARED_DRAFTS)
 def _encode_draft(run_id: UUID, change: DraftChange) -> bytes:
     if isinstance(change, DraftPart):
         return b"event: draft\ndata: %s\n\n" % _dump_json(serializers.serialize_draft(run_id, change))

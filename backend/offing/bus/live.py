@@ -9,6 +9,7 @@ never from the request.
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -127,19 +128,21 @@ class Subscriber:
         return self
 
     async def __anext__(self) -> BusEvent:
-        return await self.next(self._tick())
+        return await self.next(math.inf) or ResyncEvent()
 
-    async def next(self, timeout_seconds: float) -> BusEvent:
-        """Return the next event, or a `ResyncEvent` if none arrives in time.
-
-        The timeout is the shorter of `timeout_seconds` and the resync interval.
+    async def next(self, timeout_seconds: float) -> BusEvent | None:
+        """Return the next event. If none arrives in time, return a `ResyncEvent` after the resync interval, and `None`
+        after `timeout_seconds`, if these are over before it.
         """
+        resync_seconds = self._tick()
         if not self._inbox:
             self._arrived.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(timeout_seconds, self._tick())):
+                async with asyncio.timeout(min(timeout_seconds, resync_seconds)):
                     await self._arrived.wait()
-        return self._inbox.popleft() if self._inbox else ResyncEvent()
+        if self._inbox:
+            return self._inbox.popleft()
+        return None if timeout_seconds < resync_seconds else ResyncEvent()
 
 
 class LiveBus:

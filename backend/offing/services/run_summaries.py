@@ -95,11 +95,11 @@ async def wait_for_end(database: Database, bus: LiveBus, tenant_id: UUID, run_id
                 return False
 
 
-def is_possible_end(event: BusEvent) -> bool:
-    """Return whether the status of a run should be read again after this bus event."""
+def is_possible_end(event: BusEvent | None) -> bool:
+    """Return whether the status of a run should be read again after this bus event. `None` means that none arrived."""
     if isinstance(event, StepsEvent):
         return any(step.kind is StepKind.ENDED for step in event.steps)
-    return isinstance(event, ResyncEvent)
+    return event is None or isinstance(event, ResyncEvent)
 
 
 async def list_steps(

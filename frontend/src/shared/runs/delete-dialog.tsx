@@ -33,13 +33,7 @@ export function DeleteDialog({ runs, onClose, onDeleted }: DeleteDialogProps) {
   const thread = useQuery({ ...threadQuery(first?.thread_id ?? ""), enabled: isOne });
   const laterCount = isOne && thread.data ? thread.data.runs.filter((run) => isLater(run, first)).length : 0;
   const remove = useMutation({
-    mutationFn: async () =>
-      summarizeDeletions(
-        await deleteRuns(
-          runs.map((run) => run.id),
-          withLater,
-        ),
-      ),
+    mutationFn: async () => summarizeDeletions(await deleteRuns(runs, withLater)),
     onSuccess: ({ deleted, keptForks, problems }) => {
       if (deleted.length > 0) {
         forgetRuns(client, deleted);
