@@ -22,6 +22,7 @@ from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
+from offing.storage.steps import SentAppend
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from offing_workers.live_publisher import LiveEventPublisher, RunLiveSink
 from offing_workers.run_store import CheckpointWriter, PostgresRunStore
@@ -50,11 +51,11 @@ class HookedStore(PostgresRunStore):
     inside: TransactionHook | None = None
 
     async def _store_attachments(
-        self, connection: Connection, entries: Sequence[JournalEntry], new: Sequence[Step]
+        self, connection: Connection, entries: Sequence[JournalEntry], append: SentAppend
     ) -> None:
-        await super()._store_attachments(connection, entries, new)
+        await super()._store_attachments(connection, entries, append)
         if self.inside is not None:
-            await self.inside(connection, new)
+            await self.inside(connection, await append.read_steps())
 
 
 class Free:

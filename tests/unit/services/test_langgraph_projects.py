@@ -203,4 +203,5 @@ async def made(config):
     run = asyncio.run(simulate_run(graph, "gulls"))
     assert run.state["words"] == "about gulls in ['run']"
     assert run.report is not None
+    assert run.report.answer is not None
     assert run.report.answer.text == "about gulls in ['run']"
