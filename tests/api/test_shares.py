@@ -69,7 +69,7 @@ async def test_a_reader_without_an_account_gets_the_report_and_nothing_else(api:
     }
     assert set(body["answer"]) == {
         *("id", "text", "citations", "supported", "rejected", "layout", "passages", "unsupported_values"),
-        *("verdict", "rule_verdict", "judgment", "reasons", "edited"),
+        *("verdict", "rule_verdict", "judgment", "reasons", "edited", "follows_from"),
     }
     assert (body["title"], body["question"]) == ("Salt", "Why is the sea salt?")
     assert body["citations"][0]["verified"]
