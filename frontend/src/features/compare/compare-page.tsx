@@ -70,7 +70,7 @@ function ChooseSecond({ firstId }: { firstId: string }) {
             {...control}
             type="search"
             dir="auto"
-            placeholder={t`Search questions, titles and reports`}
+            placeholder={t`Search questions, titles, tags and reports`}
             maxLength={200}
             value={text}
             onChange={(event) => setText(event.target.value)}

@@ -66,7 +66,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
           id="run-search"
           type="search"
           aria-label={t`Search runs`}
-          placeholder={t`Search questions, titles, reports and documents`}
+          placeholder={t`Search questions, titles, tags, reports and documents`}
           maxLength={200}
           value={search}
           onChange={(event) => onSearch(event.target.value)}
