@@ -418,7 +418,10 @@ def test_a_caption_names_a_scale_in_the_plural_behind_in_or_a_currency(caption: 
 def test_the_excerpt_of_a_problem_is_a_text_of_the_named_passage() -> None:
     (problem,) = check(a_sentence("It sank on 12 May 2020.", ("E1", "The fleet"))).problems
     assert problem.problems == (
-        DraftProblem("12 May 2020 is in none of the words quoted, and no calculation of this run gives it."),
+        DraftProblem(
+            "12 May 2020 is in none of the words quoted, and no calculation of this run gives it.",
+            values=("12 May 2020",),
+        ),
     )
     (rejected,) = check(a_sentence("It sank.", ("E1", "A storm of 12 May sank the Heron"))).problems
     assert rejected.problems[0].excerpt == ""
