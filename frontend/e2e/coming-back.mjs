@@ -29,7 +29,9 @@ async function scrollTo(page, top) {
   await page.waitForFunction((to) => {
     const view = document.getElementById("view");
     view.scrollTo(0, to);
-    return Math.abs(view.scrollTop - to) < 2 && document.querySelectorAll("a[data-run]").length > 5;
+    const { top, bottom } = view.getBoundingClientRect();
+    const rows = [...document.querySelectorAll("a[data-run]")].map((row) => row.getBoundingClientRect().top);
+    return Math.abs(view.scrollTop - to) < 2 && rows.filter((at) => at >= top && at < bottom).length > 5;
   }, top);
 }
 

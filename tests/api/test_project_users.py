@@ -7,7 +7,7 @@ from fastapi import FastAPI
 
 from offing.api.app import create_app
 from offing.settings import Settings
-from tests.api.conftest import Api, serving
+from tests.api.conftest import PATIENCE, Api, serving
 from tests.unit.services.test_langgraph_auth import AUTH
 from tests.unit.services.test_langgraph_projects import with_graph
 
@@ -27,7 +27,7 @@ def guarded(settings: Settings, folder: Path, code: str) -> tuple[FastAPI, Setti
 
 
 async def get_tenant(base: str, authorization: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=base) as client:
+    async with httpx.AsyncClient(base_url=base, timeout=PATIENCE) as client:
         return await client.get("/api/v1/tenant", headers={"Authorization": authorization} if authorization else {})
 
 
