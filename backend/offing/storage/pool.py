@@ -203,7 +203,7 @@ async def _roll_back(
     Postgres skips the statements that follow a failed one in a pipeline. psycopg may have counted one of them as
     prepared, and every later use of it on this connection would fail.
     """
-    has_failed = isinstance(error, psycopg.Error | asyncio.CancelledError)
+    has_failed = any(isinstance(one, psycopg.Error | asyncio.CancelledError) for one in (error, error.__cause__))
     try:
         await pipeline.aclose()
     except psycopg.Error:
