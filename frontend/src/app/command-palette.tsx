@@ -175,7 +175,7 @@ function listPresets(presets: readonly QuestionPreset[], { onPreset }: Handlers)
 function listViews({ onRuns, onCompare }: Handlers): Command[] {
   const views: { id: string; name: string; filter: RunListFilter }[] = [
     { id: "waiting", name: t`Runs that wait for you`, filter: { state: "waiting" } },
-    { id: "active", name: t`Runs that are running`, filter: { state: "active" } },
+    { id: "active", name: t`Runs that have not ended`, filter: { state: "active" } },
     { id: "failed", name: t`Runs that failed`, filter: { state: "failed" } },
     { id: "pinned", name: t`Pinned runs`, filter: { pinned: true } },
     { id: "archived", name: t`Archived runs`, filter: { archived: true } },

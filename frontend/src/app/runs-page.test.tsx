@@ -300,7 +300,7 @@ test("views have their numbers of runs, which end at 99+", async () => {
   renderPage("/runs");
   expect(await screen.findByRole("button", { name: "Waiting for you 2" })).toBeVisible();
   expect(screen.getByRole("button", { name: "Failed 99+" })).toBeVisible();
-  expect(screen.getByRole("button", { name: "Running" })).toBeVisible();
+  expect(screen.getByRole("button", { name: "Not ended" })).toBeVisible();
 });
 
 test("the latest run stands for its thread, and its row opens the earlier ones", async () => {

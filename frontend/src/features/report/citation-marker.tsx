@@ -4,7 +4,7 @@ import { createPortal } from "react-dom";
 import type { Citation } from "@/shared/api/reports";
 import { type CardPosition, positionCard } from "./card-position";
 import { QuoteCard } from "./quote-card";
-import "./citation-marker.css";
+import "@/shared/document/citation-number.css";
 
 const SHOW_DELAY_MS = 90;
 const HIDE_DELAY_MS = 180;

@@ -44,9 +44,12 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
                 {
                   header: t`Sentence`,
                   cell: (claim) => (
-                    <button type="button" dir="auto" className={styles.sentence} onClick={() => onJump(claim.id)}>
-                      {claimText(claim)}
-                    </button>
+                    <>
+                      <button type="button" dir="auto" className={styles.sentence} onClick={() => onJump(claim.id)}>
+                        {claimText(claim)}
+                      </button>
+                      <Reason report={report} claim={claim} onJump={onJump} />
+                    </>
                   ),
                 },
                 {
@@ -57,17 +60,6 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
                     )),
                 },
                 { header: t`Judged by`, cell: (claim) => (claim.judgment ? t`rules and checker` : t`rules`) },
-                {
-                  header: t`Reason`,
-                  cell: (claim) =>
-                    claim.verdict === "conclusion" ? (
-                      <Premises report={report} claim={claim} onJump={onJump} />
-                    ) : (
-                      <span dir="auto" className={styles.reason}>
-                        {claim.reasons.join("; ") || claim.judgment?.reason || ""}
-                      </span>
-                    ),
-                },
               ]}
             />
           </>
@@ -106,18 +98,41 @@ function listNumbers(report: Report, claim: Sentence): number[] {
   return [...new Set([...claim.citations, ...claim.passages, ...premises.flatMap((one) => one.citations)])];
 }
 
+interface ReasonProps {
+  report: Report;
+  claim: Sentence;
+  onJump(sentenceId: string): void;
+}
+
+/** Why a claim has its verdict. Stands below its sentence, since a column of its own would be too narrow. */
+function Reason(props: ReasonProps) {
+  const { claim } = props;
+  if (claim.verdict === "conclusion") return <Premises {...props} />;
+  const text = claim.reasons.join("; ") || claim.judgment?.reason;
+  return text ? (
+    <span dir="auto" className={styles.reason}>
+      {text}
+    </span>
+  ) : null;
+}
+
 /** The sentences that a conclusion follows from. */
-function Premises({ report, claim, onJump }: { report: Report; claim: Sentence; onJump(sentenceId: string): void }) {
+function Premises({ report, claim, onJump }: ReasonProps) {
   return (
     <span className={styles.reason}>
       <Trans>Follows from</Trans>
       {listPremises(report, claim).map((premise) => (
         <button key={premise.id} type="button" dir="auto" className={styles.premise} onClick={() => onJump(premise.id)}>
-          “{claimText(premise)}”
+          {quote(claimText(premise))}
         </button>
       ))}
     </span>
   );
+}
+
+/** Put a text in quotation marks, unless it begins with one. */
+function quote(text: string): string {
+  return /^["“]/.test(text) ? text : `“${text}”`;
 }
 
 /** The words of a claim. Cells of a table row are separated. */

@@ -201,7 +201,7 @@ function VersionNote({ report, onShow }: { report: Report; onShow: ReportTabProp
         </Trans>
       </b>
       <p>
-        {describeAuthor(report)}, {at}
+        {describeAuthor(report)} · {at}
       </p>
       <p className="notice-acts">
         <Button small onClick={() => onShow({ version: undefined })}>

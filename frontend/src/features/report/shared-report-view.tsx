@@ -9,7 +9,7 @@ import { groupSentences } from "./report-blocks";
 import { ReportLimits } from "./report-limits";
 import { sentenceMark } from "./sentence-marks";
 import "./report-view.css";
-import "./citation-marker.css";
+import "@/shared/document/citation-number.css";
 import styles from "./shared-report-view.module.css";
 
 /** A shared report: sentences, conflicts and sources with their quotes. All of it is rendered as text. */

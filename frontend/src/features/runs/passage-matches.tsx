@@ -41,7 +41,7 @@ export function PassageMatches({ search }: { search: string }) {
                   <Link to="/library" search={{ source: hit.source_id, q: search }} dir="auto">
                     {hit.title}
                   </Link>
-                  {hit.heading && (
+                  {hit.heading && hit.heading !== hit.title && (
                     <span dir="auto" className="quiet">
                       {" "}
                       {hit.heading}

@@ -49,7 +49,7 @@ export function RunFilters({ filter, search, onSearch, onFilter, onClear }: RunF
   const views: { key: View; label: string; count?: number | undefined }[] = [
     { key: "all", label: t`All` },
     { key: "waiting", label: t`Waiting for you`, count: counts.data?.waiting_for_person },
-    { key: "active", label: t`Running`, count: counts.data?.active },
+    { key: "active", label: t`Not ended`, count: counts.data?.active },
     { key: "ended", label: t`Ended` },
     { key: "failed", label: t`Failed`, count: counts.data?.failed },
     { key: "pinned", label: t`Pinned`, count: counts.data?.pinned },

@@ -15,6 +15,7 @@ import { Badge, type Tone } from "@/shared/ui/badge";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
 import { groupBySource } from "./cited-sources";
+import "@/shared/document/citation-number.css";
 import "./sources-view.css";
 
 interface SourcesViewProps {

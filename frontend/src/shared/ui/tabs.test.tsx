@@ -1,5 +1,5 @@
 import { render, screen } from "@testing-library/react";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { Tabs } from "./tabs";
 
 const TABS = ["first", "second", "third"].map((key) => ({ key, label: key }));
@@ -27,5 +27,29 @@ test("the selected tab of a narrow row is scrolled into sight, on load and when 
     expect(list.scrollLeft).toBe(76);
   } finally {
     Element.prototype.getBoundingClientRect = original;
+  }
+});
+
+test("the selected tab stays in sight when its row becomes narrower", () => {
+  const original = Element.prototype.getBoundingClientRect;
+  const resized: (() => void)[] = [];
+  class Observer {
+    constructor(tell: () => void) {
+      resized.push(tell);
+    }
+    observe() {}
+    disconnect() {}
+  }
+  vi.stubGlobal("ResizeObserver", Observer);
+  try {
+    render(<Tabs label="Views" tabs={TABS} selected="third" onSelect={() => undefined} />);
+    const list = screen.getByRole("tablist");
+    expect(list.scrollLeft).toBe(0);
+    layOut();
+    for (const tell of resized) tell();
+    expect(list.scrollLeft).toBe(124);
+  } finally {
+    Element.prototype.getBoundingClientRect = original;
+    vi.unstubAllGlobals();
   }
 });

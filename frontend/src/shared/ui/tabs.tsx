@@ -36,9 +36,16 @@ export function Tabs<K extends string>({ label, tabs, selected, onSelect, idPref
   const ownId = useId();
   const prefix = idPrefix ?? ownId;
   const list = useRef<HTMLDivElement>(null);
+  const keys = tabs.map(({ key }) => key).join(" ");
   useEffect(() => {
-    if (list.current) showTab(list.current, document.getElementById(`${prefix}tab-${selected}`));
-  }, [prefix, selected]);
+    const row = list.current;
+    if (!row) return;
+    // Counts, fonts and what is at the end of the row arrive later and change widths.
+    const tabOf = (key: string) => document.getElementById(`${prefix}tab-${key}`);
+    const observer = new ResizeObserver(() => showTab(row, tabOf(selected)));
+    for (const element of [row, ...keys.split(" ").map(tabOf)]) if (element) observer.observe(element);
+    return () => observer.disconnect();
+  }, [prefix, selected, keys]);
   const handleKeyDown = (event: KeyboardEvent) => {
     const isRtl = list.current !== null && getComputedStyle(list.current).direction === "rtl";
     const next = findNextTab(tabs, selected, event.key, isRtl);
