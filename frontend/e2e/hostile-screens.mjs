@@ -13,6 +13,7 @@ import { readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { base, env } from "./browser.mjs";
+import { SECTIONS } from "./screen-list.mjs";
 
 const ids = JSON.parse(env("OFFING_IDS", "{}"));
 const origin = new URL(base).origin;
@@ -25,12 +26,13 @@ const MAX_PAGES = 4;
 const MAX_OPENED = 12;
 
 const run = (id, search) => `/runs/${id}?${search}`;
-const press =
-  (name, count = 1) =>
-  async (page) => {
-    const buttons = page.locator("main").getByRole("button", { name });
-    for (let at = 0; at < Math.min(count, await buttons.count()); at += 1) await buttons.nth(at).click();
-  };
+const press = (name) => (page) => page.getByRole("button", { name, exact: true }).first().click();
+
+/** Open the stored text of the first document of a list, and wait until it is there. */
+const readDocument = (button) => async (page) => {
+  await page.locator(`main ${button}`).first().click();
+  await page.locator("dialog[open] section[tabindex='0'] span span, dialog[open] mark").first().waitFor();
+};
 
 /** Open rows, from the last one, so that what opens does not move those that follow. */
 const expand = async (page) => {
@@ -67,7 +69,7 @@ const SCREENS = [
   { name: "graph", path: run(ids.ended, "tab=graph") },
   { name: "state", path: run(ids.ended, "tab=state") },
   { name: "sources", path: run(ids.ended, "tab=sources") },
-  { name: "source-reader", path: run(ids.ended, "tab=sources"), open: press("Read it") },
+  { name: "source-reader", path: run(ids.ended, "tab=sources"), open: readDocument(".cited-open") },
   { name: "cost", path: run(ids.ended, "tab=cost") },
   { name: "tokens", path: run(ids.ended, "tab=tokens") },
   { name: "report", path: run(ids.ended, "tab=report&version=1") },
@@ -83,8 +85,9 @@ const SCREENS = [
   { name: "library", path: "/library" },
   { name: "library-search", path: "/library?q=tide" },
   { name: "document", path: `/library?source=${ids.source}` },
+  { name: "document-reader", path: `/library?source=${ids.source}`, open: readDocument(".source-open") },
   { name: "collection", path: `/library?collection=${encodeURIComponent(ids.collection)}` },
-  ...["models", "search", "mcp", "tool-policies", "api-keys", "spending", "retention", "notifications"].map((name) => ({
+  ...SECTIONS.map((name) => ({
     name: `settings-${name}`,
     path: `/settings/${name}`,
     open: expand,

@@ -16,7 +16,7 @@ const press = (name) => async (page, say) => {
 };
 
 /** The sections of the settings. A test compares them with those of the web UI. */
-const SECTIONS = [
+export const SECTIONS = [
   "models",
   "search",
   "mcp",
