@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from tests.api.openapi_contract import Contract, Exchange
-from tests.e2e.conftest import PATIENCE, Offing
+from tests.e2e.conftest import PATIENCE, Finished, Offing
 from tests.e2e.training_job import database_of, under_way, until_told
 from tests.model_provider.policy_server import Policies, says
 from tests.model_provider.server import WireServer
@@ -33,6 +33,20 @@ def browser_is_here() -> None:
         unavailable("The built page is not there", "Run `make setup`, which builds it.")
 
 
+def drive(started: Finished, script: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Sign in to the stack that `offing up` has started and run a script of frontend/e2e, with these variables."""
+    link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
+    assert link, started.err
+    environment = os.environ | {
+        "OFFING_URL": link.group(0).split("/login")[0],
+        "OFFING_LOGIN": link.group(0),
+        "OFFING_CHROMIUM": str(CHROMIUM),
+        **variables,
+    }
+    command = ["node", str(ROOT / "frontend/e2e" / script)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
 GRAPHS = ("agentflow", "iterresearch", "memact", "hiper")
 
 ANSWER = """<nothing_found>
@@ -48,17 +62,12 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
     try:
         offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
         started = offing("up", "--detach")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_QUESTION": "Who built the third Eddystone tower?",
-            "OFFING_CHROMIUM": str(CHROMIUM),
-            "OFFING_SHOT": str(tmp_path / "run.png"),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/run-page.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = drive(
+            started,
+            "run-page.mjs",
+            OFFING_QUESTION="Who built the third Eddystone tower?",
+            OFFING_SHOT=str(tmp_path / "run.png"),
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         assert (tmp_path / "run.png").stat().st_size > 10_000
     finally:
@@ -74,15 +83,7 @@ def test_the_options_of_a_question_explain_themselves_and_several_questions_beco
     try:
         offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
         started = offing("up", "--detach")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_CHROMIUM": str(CHROMIUM),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/asking.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = drive(started, "asking.mjs")
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         offing("down")
@@ -96,16 +97,7 @@ def test_a_person_edits_a_report_compares_its_versions_exports_one_and_reads_a_l
     try:
         answer = offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
         started = offing("up", "--detach")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_RUN": answer.json["run_id"],
-            "OFFING_CHROMIUM": str(CHROMIUM),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/report-editing.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = drive(started, "report-editing.mjs", OFFING_RUN=answer.json["run_id"])
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         offing("down")
@@ -120,16 +112,7 @@ def test_an_edit_is_a_new_version_a_conclusion_says_what_it_follows_from_and_sou
         question = "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
         answer = offing("ask", question, "--docs", str(documents), "--json")
         started = offing("up", "--detach")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_RUN": answer.json["run_id"],
-            "OFFING_CHROMIUM": str(CHROMIUM),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/follow-up-edit.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = drive(started, "follow-up-edit.mjs", OFFING_RUN=answer.json["run_id"])
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         offing("down")
@@ -147,17 +130,9 @@ def test_a_new_user_adds_a_folder_asks_and_follows_up_and_no_draft_is_lost(
     home = tmp_path / "home"
     try:
         started = offing("up", "--detach", home=home)
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_FOLDER": str(folder),
-            "OFFING_CHROMIUM": str(CHROMIUM),
-            "OFFING_EXCHANGES": str(tmp_path / "exchanges.json"),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/newcomer.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = drive(
+            started, "newcomer.mjs", OFFING_FOLDER=str(folder), OFFING_EXCHANGES=str(tmp_path / "exchanges.json")
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         assert not (faults := faults_of(tmp_path / "exchanges.json")), "\n".join(faults)
     finally:
@@ -196,8 +171,6 @@ async def test_each_graph_shows_its_state_and_a_run_of_a_policy_its_tokens(
 def open_state_tabs(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[str]":
     """Run each graph over the documents, and one more that a policy answers, and open their tabs in a browser."""
     started = offing("up", "--detach")
-    link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-    assert link, started.err
 
     def ask(question: str, *words: str) -> str:
         ran = offing("ask", question, "--docs", str(documents), "--json", *words)
@@ -207,14 +180,7 @@ def open_state_tabs(offing: Offing, documents: Path) -> "subprocess.CompletedPro
     runs = {graph: ask("Who built the third Eddystone tower?", "--graph", graph) for graph in GRAPHS}
     policy = ("--graph", "memact", "--engine", "agent=policy+text:small@1")
     runs["tokens"] = ask("Which sharks swim at Bell Rock?", *policy)
-    environment = os.environ | {
-        "OFFING_URL": link.group(0).split("/login")[0],
-        "OFFING_LOGIN": link.group(0),
-        "OFFING_RUNS": json.dumps(runs),
-        "OFFING_CHROMIUM": str(CHROMIUM),
-    }
-    script = ["node", str(ROOT / "frontend/e2e/graph-state.mjs")]
-    return subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return drive(started, "graph-state.mjs", OFFING_RUNS=json.dumps(runs))
 
 
 def test_a_plan_review_is_completed_with_the_keyboard_alone(
@@ -225,17 +191,12 @@ def test_a_plan_review_is_completed_with_the_keyboard_alone(
     try:
         started = offing("up", "--detach")
         offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_QUESTION": "Who built the third Eddystone tower?",
-            "OFFING_SHOTS": str(tmp_path),
-            "OFFING_CHROMIUM": str(CHROMIUM),
-        }
-        script = ["node", str(ROOT / "frontend/e2e/input-requests.mjs")]
-        done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+        done = drive(
+            started,
+            "input-requests.mjs",
+            OFFING_QUESTION="Who built the third Eddystone tower?",
+            OFFING_SHOTS=str(tmp_path),
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
         offing("down")
@@ -248,28 +209,11 @@ async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_prom
     monkeypatch.setenv("OFFING_PORT", "0")
     try:
         started = await asyncio.to_thread(offing, "up", "--detach")
-        link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
-        assert link, started.err
-        environment = os.environ | {
-            "OFFING_URL": link.group(0).split("/login")[0],
-            "OFFING_LOGIN": link.group(0),
-            "OFFING_SHOTS": str(tmp_path),
-            "OFFING_CHROMIUM": str(CHROMIUM),
-        }
         async with database_of(home) as database:
             held = await under_way(database)
             task = asyncio.create_task(until_told(database, held))
-            script = ["node", str(ROOT / "frontend/e2e/training.mjs")]
             try:
-                done = await asyncio.to_thread(
-                    subprocess.run,
-                    script,
-                    env=environment,
-                    capture_output=True,
-                    text=True,
-                    timeout=PATIENCE,
-                    check=False,
-                )
+                done = await asyncio.to_thread(drive, started, "training.mjs", OFFING_SHOTS=str(tmp_path))
                 assert done.returncode == 0, done.stdout + done.stderr
                 assert await task == "pause"
             finally:
