@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { passageQuery } from "@/shared/api/library";
 import type { Citation, CitedSource } from "@/shared/api/reports";
-import type { DocumentMark } from "@/shared/document/document-text";
+import { listCitedMarks } from "@/shared/document/document-text";
 import { OpenDocument } from "@/shared/document/open-document";
 import { shortHash } from "@/shared/format/numbers";
 import { ProblemNote } from "@/shared/ui/problem-note";
@@ -52,7 +52,7 @@ export function QuoteCard({ citation, source, siblings, onUnpin }: QuoteCardProp
                 className="btn plain small"
                 title={citation.title}
                 textId={citation.text_id}
-                marks={listMarks([citation, ...(siblings ?? [])])}
+                marks={listCitedMarks([citation, ...(siblings ?? [])])}
                 marksLabel={t`Cited passages`}
               >
                 <Trans>Open document</Trans>
@@ -70,12 +70,6 @@ export function QuoteCard({ citation, source, siblings, onUnpin }: QuoteCardProp
         )}
       </footer>
     </article>
-  );
-}
-
-function listMarks(citations: readonly Citation[]): DocumentMark[] {
-  return citations.flatMap(({ text_id: textId, start, end, number }) =>
-    textId === null ? [] : [{ text_id: textId, start, end, label: String(number) }],
   );
 }
 

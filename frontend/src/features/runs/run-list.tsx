@@ -7,6 +7,7 @@ import type { Run } from "@/shared/api/runs";
 import type { Organize } from "@/shared/runs/use-organize";
 import { Button } from "@/shared/ui/button";
 import { useHotkeys } from "@/shared/ui/hotkeys";
+import { toggled } from "@/shared/ui/toggled";
 import type { ListPosition } from "./list-position";
 import { RunRow } from "./run-row";
 import styles from "./runs.module.css";
@@ -202,12 +203,6 @@ export function RunList(props: RunListProps) {
 
 function GroupName({ name }: { name: string }) {
   return <h2 className={styles.groupName}>{name}</h2>;
-}
-
-function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(ids);
-  if (!next.delete(id)) next.add(id);
-  return next;
 }
 
 /** The element of the page that scrolls. */

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { toggled } from "@/shared/ui/toggled";
 
 export interface Selection {
   ids: ReadonlySet<string>;
@@ -15,9 +16,7 @@ export function useSelection(): Selection {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const [last, setLast] = useState<string | null>(null);
   const toggle = (id: string) => {
-    const next = new Set(ids);
-    if (!next.delete(id)) next.add(id);
-    setIds(next);
+    setIds(toggled(ids, id));
     setLast(id);
   };
   const extend = (id: string, listed: readonly { id: string }[]) => {

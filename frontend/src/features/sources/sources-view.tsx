@@ -6,7 +6,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Citation, Report } from "@/shared/api/reports";
 import { type RunSource, runSourcesQuery, type SourceState } from "@/shared/api/run-views";
-import type { DocumentMark } from "@/shared/document/document-text";
+import { listCitedMarks } from "@/shared/document/document-text";
 import { OpenDocument } from "@/shared/document/open-document";
 import { joinParts } from "@/shared/format/lists";
 import { formatCount } from "@/shared/format/numbers";
@@ -211,13 +211,6 @@ function SourceItem({
       </p>
       <Citations citations={citations} pinned={pinned} onPin={onPin} />
     </li>
-  );
-}
-
-/** The quotes of citations whose text is stored. */
-function listCitedMarks(citations: readonly Citation[]): DocumentMark[] {
-  return citations.flatMap(({ text_id: textId, start, end, number }) =>
-    textId === null ? [] : [{ text_id: textId, start, end, label: String(number) }],
   );
 }
 

@@ -8,6 +8,7 @@ import { formatCount } from "@/shared/format/numbers";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
+import { toggled } from "@/shared/ui/toggled";
 import { filterSeqs, type Rows, seqOfRow } from "./rows";
 import { StepRow } from "./step-row";
 import { StepSearch } from "./step-search";
@@ -196,12 +197,6 @@ export function Timeline(props: TimelineProps) {
       )}
     </div>
   );
-}
-
-function toggled(seqs: ReadonlySet<number>, seq: number): ReadonlySet<number> {
-  const next = new Set(seqs);
-  if (!next.delete(seq)) next.add(seq);
-  return next;
 }
 
 interface ShownProps {

@@ -1,6 +1,7 @@
 /** A stored text in parts, with passages of it marked. Positions are code points, as the server counts them. Pure. */
 
 import type { SourceSpan } from "../api/library";
+import type { Citation } from "../api/reports";
 
 /** A passage to mark. */
 export interface DocumentMark extends SourceSpan {
@@ -14,6 +15,13 @@ export interface TextPart {
   mark: number | null;
   /** Whether the mark begins with this part. */
   isStart: boolean;
+}
+
+/** Return the quotes of citations whose text is stored. Their buttons have the numbers of the citations. */
+export function listCitedMarks(citations: readonly Citation[]): DocumentMark[] {
+  return citations.flatMap(({ text_id: textId, start, end, number }) =>
+    textId === null ? [] : [{ text_id: textId, start, end, label: String(number) }],
+  );
 }
 
 /** Code points of the text that are loaded at once. */
