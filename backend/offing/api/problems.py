@@ -69,7 +69,11 @@ def build_problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a problem response. Its `type` is a URN made from `code`, not an address to fetch."""
-    body = Problem(
+    return _respond(_build_problem(status, code, detail, field, remedy), headers)
+
+
+def _build_problem(status: int, code: str, detail: str, field: str | None, remedy: str | None) -> Problem:
+    return Problem(
         type=f"urn:offing:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
@@ -77,9 +81,13 @@ def build_problem_response(
         field=field,
         remedy=remedy or DEFAULT_REMEDIES.get(status),
     )
+
+
+def _respond(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    status = problem.status
     extra = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "2"} if status in (429, 503) else {}
     return Response(
-        orjson.dumps(body.model_dump()), status, media_type=MEDIA_TYPE, headers={**extra, **(headers or {})}
+        orjson.dumps(problem.model_dump()), status, media_type=MEDIA_TYPE, headers={**extra, **(headers or {})}
     )
 
 
@@ -95,25 +103,18 @@ async def _handle_offing_error(request: Request, error: Exception) -> Response:
     status = _find_status(error)
     if status == 500:
         return _respond_internal_error(request.scope, error)
-    if isinstance(error, InvalidInput):
-        return build_problem_response(status, error.code, error.problem, field=error.field, remedy=error.remedy)
-    if isinstance(error, Conflict):
-        return build_problem_response(status, error.code, error.problem, remedy=error.remedy)
-    return build_problem_response(status, error.code, str(error))
+    return _respond(describe_rejection(error))
 
 
 def describe_rejection(error: OffingError) -> Problem:
-    """Return why one of several records stays as it was. `error` is one of `STATUS_BY_ERROR`."""
-    status = _find_status(error)
+    """Return the problem of a request, or why one of several records stays as it was.
+
+    `error` is one of `STATUS_BY_ERROR`.
+    """
     known = error if isinstance(error, InvalidInput | Conflict) else None
-    return Problem(
-        type=f"urn:offing:problem:{error.code}",
-        title=HTTPStatus(status).phrase,
-        status=status,
-        detail=known.problem if known else str(error),
-        field=error.field if isinstance(error, InvalidInput) else None,
-        remedy=known.remedy if known else DEFAULT_REMEDIES.get(status),
-    )
+    field = error.field if isinstance(error, InvalidInput) else None
+    detail, remedy = (known.problem, known.remedy) if known else (str(error), None)
+    return _build_problem(_find_status(error), error.code, detail, field, remedy)
 
 
 def _find_status(error: OffingError) -> int:

@@ -57,10 +57,6 @@ def open_in_browser(link: str) -> None:
         webbrowser.open(link)
 
 
-def discard_link(_link: str) -> None:
-    """Leave it at printing the link."""
-
-
 def _find_project(path: Path) -> LangGraphProject | None:
     path = path.expanduser().resolve()
     return load_project(path).langgraph if find_langgraph_config(path) is not None else None

@@ -1,7 +1,6 @@
 """Entry point of `offing`: answer `offing --help` quickly, and run every other command line."""
 
 import sys
-from pathlib import Path
 
 from offing import environment
 from offing.cli.root_help import ROOT_HELP_ARGUMENTS, print_root_help
@@ -35,10 +34,10 @@ def main() -> None:
 
 def _run_command() -> object:
     from offing.cli.commands import app
-    from offing.core.langgraph_config import CONFIG_FILE
+    from offing.settings import is_langgraph_project
 
     is_own_start = environment.find_ready_file() is None  # otherwise `offing up` has prepared our environment
-    if is_own_start and not Path(CONFIG_FILE).is_file():  # its `.env` belongs to its graphs
+    if is_own_start and not is_langgraph_project():  # its `.env` belongs to its graphs
         from dotenv import load_dotenv
 
         load_dotenv(".env")  # also loads provider keys, which engines read from the environment

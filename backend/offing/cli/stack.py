@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
-from offing.cli.langgraph_dev import discard_link, open_in_browser, prepare_langgraph_projects
+from offing.cli.langgraph_dev import open_in_browser, prepare_langgraph_projects
 from offing.cli.log_line import render_log_line
 from offing.cli.options import DevOptions
 from offing.core.errors import Conflict
@@ -57,7 +57,7 @@ def dev(options: DevOptions) -> int:
             f"Offing is already running for this data directory (pid {running.pid}).",
             "Stop it with `offing down` first.",
         )
-    hooks = replace(build_hooks(), show_login_link=discard_link if options.no_browser else open_in_browser)
+    hooks = build_hooks() if options.no_browser else replace(build_hooks(), show_login_link=open_in_browser)
     graphs = open_registry_from_settings(settings, on_problem=_ignore_problem)
     with report_changes(graphs, print_message) if settings.graph_reload else nullcontext():
         return stack.run_stack(settings, hooks, say=print_message, echo=print_process_line)

@@ -1,7 +1,7 @@
 """Result of a check of the installation, which `offing doctor` and the web UI show."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -79,5 +79,4 @@ class Check:
 
 def coded(code: CheckCode, check: Check, **parameters: object) -> Check:
     """Return the check with a code and what its text names."""
-    values = {name: str(value) for name, value in parameters.items()}
-    return Check(check.name, check.ok, check.detail, check.remedy, code, values)
+    return replace(check, code=code, parameters={name: str(value) for name, value in parameters.items()})

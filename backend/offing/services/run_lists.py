@@ -9,11 +9,11 @@ from offing.core.errors import InvalidInput
 from offing.core.run import RunStatus
 from offing.core.run_labels import normalize_tag
 from offing.services.run_search import RunMatch, index_queued_runs, locate_match, parse_query
-from offing.services.run_search_pages import list_best_first, list_newest_first
+from offing.services.run_search_pages import MAX_WINDOWS, list_best_first, list_newest_first
 from offing.storage import ended_run_usage, run_search, run_summaries
 from offing.storage.ended_run_usage import Total
 from offing.storage.pagination import (
-    PageKey,
+    NumberKey,
     parse_number_cursor,
     parse_page_cursor,
     render_number_cursor,
@@ -37,9 +37,6 @@ MAX_COUNT = 100
 
 RUNS_PER_WINDOW = 250
 """Runs in the order of their cost or duration that are compared with the filters at once."""
-
-MAX_WINDOWS = 20
-"""Maximum number of windows for one page. A page that needs more is shorter, and the next one continues."""
 
 RunOrder = Literal["best", "newest", "oldest", "cost", "duration"]
 """`best`: the best match of a search first. `cost` and `duration`: the most first, of the runs that have ended."""
@@ -128,7 +125,7 @@ async def list_runs(
 async def count_runs(database: Database, tenant_id: UUID) -> RunCounts:
     """Return how many runs are in each view of the list, at most `MAX_COUNT`."""
     async with database.transaction(tenant_id) as connection:
-        counts = await ended_run_usage.count_runs(connection, [*COUNTED.values()], MAX_COUNT)
+        counts = await run_summaries.count_runs(connection, [*COUNTED.values()], MAX_COUNT)
     return RunCounts(**dict(zip(COUNTED, counts, strict=True)))
 
 
@@ -173,13 +170,13 @@ async def _list_runs(
         connection, run_filter, before, limit + 1, oldest_first=form.order == "oldest"
     )
     page = summaries[:limit]
-    cursor = render_page_cursor(_key_of(page[-1])) if len(summaries) > limit else None
+    cursor = render_page_cursor(page[-1].page_key) if len(summaries) > limit else None
     first = tuple(pinned[: form.pinned_first])
     return RunList(page, cursor, pinned=first, has_more_pinned=len(pinned) > len(first))
 
 
 async def _list_by_total(
-    connection: Connection, run_filter: RunFilter, total: Total, before: tuple[int, UUID] | None, limit: int
+    connection: Connection, run_filter: RunFilter, total: Total, before: NumberKey | None, limit: int
 ) -> RunList:
     """Return a page of ended runs, the largest total first."""
     page: list[RunSummary] = []
@@ -217,7 +214,3 @@ async def _search_runs(
     unindexed = await run_search.count_queued_runs(connection, tenant_id)
     matches = {one.run_id: match for one in texts if (match := locate_match(query, one)) is not None}
     return RunList(page, following, matches, unindexed)
-
-
-def _key_of(summary: RunSummary) -> PageKey:
-    return summary.run.created_at, summary.run.id

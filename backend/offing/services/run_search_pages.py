@@ -5,8 +5,6 @@ all that have them the newest 500, are ranked. Those beyond follow, newest first
 however many runs match.
 """
 
-import base64
-import binascii
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +12,18 @@ from uuid import UUID
 
 import orjson
 
-from offing.core.errors import InvalidInput
 from offing.library.word_query import WordQuery
 from offing.services.run_search import render_rank_query, render_tsquery
 from offing.storage import run_search, run_summaries
-from offing.storage.pagination import PageKey, parse_page_cursor, render_page_cursor
+from offing.storage.pagination import (
+    PageKey,
+    decode_cursor,
+    encode_cursor,
+    parse_page_cursor,
+    parse_time,
+    render_page_cursor,
+    unknown_cursor,
+)
 from offing.storage.pool import Connection
 from offing.storage.run_filter import RunFilter
 from offing.storage.run_search import FoundRun
@@ -65,7 +70,7 @@ async def list_newest_first(
     tsquery = render_tsquery(query, tenant_id)
     summaries, continues_at = await _list_windows(connection, run_filter, tsquery, before, None, limit + 1)
     if len(summaries) > limit:
-        continues_at = _key_of(summaries[limit - 1])
+        continues_at = summaries[limit - 1].page_key
     return summaries[:limit], continues_at and render_page_cursor(continues_at)
 
 
@@ -101,7 +106,7 @@ async def _append_rest(
     room = limit - len(page)
     more, continues_at = await _list_windows(connection, run_filter, tsquery, place.until, place, room + 1)
     if len(more) > room:
-        continues_at = _key_of(more[room - 1])
+        continues_at = more[room - 1].page_key
     return page + more[:room], continues_at and render_place(replace(place, until=continues_at))
 
 
@@ -178,37 +183,24 @@ def _is_before(key: PageKey, run_filter: RunFilter) -> bool:
     return run_filter.created_from is not None and key[0] < run_filter.created_from
 
 
-def _key_of(summary: RunSummary) -> PageKey:
-    return summary.run.created_at, summary.run.id
-
-
 def render_place(place: RankedPlace) -> str:
     """Return a place as the opaque text of a cursor."""
-    parts = [place.newest_at, place.head_until, place.until, place.after]
-    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
+    return encode_cursor(orjson.dumps([place.newest_at, place.head_until, place.until, place.after]))
 
 
 def parse_place(cursor: str) -> RankedPlace:
     """Parse a cursor of `render_place`. Raises InvalidInput for any other text."""
+    content = decode_cursor(cursor)
     try:
-        parts = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        newest_at, head_until, until, after = parts
-        rank = None if after is None else (float(after[0]), _parse_time(after[1]), UUID(after[2]))
-        return RankedPlace(_parse_time(newest_at), _parse_key(head_until), _parse_key(until), rank)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, binascii.Error):
-        problem = "is not a cursor of this list"
-        raise InvalidInput("cursor", problem, "Send `next` of the previous page unchanged.") from None
+        newest_at, head_until, until, after = orjson.loads(content)
+        rank = None if after is None else (float(after[0]), parse_time(after[1]), UUID(after[2]))
+        return RankedPlace(parse_time(newest_at), _parse_key(head_until), _parse_key(until), rank)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+        raise unknown_cursor() from None
 
 
 def _parse_key(parts: Any) -> PageKey | None:
     if parts is None:
         return None
     at, run_id = parts
-    return _parse_time(at), UUID(run_id)
-
-
-def _parse_time(text: str) -> datetime:
-    at = datetime.fromisoformat(text)
-    if at.tzinfo is None or not 1970 <= at.year <= 9000:
-        raise ValueError(text)
-    return at
+    return parse_time(at), UUID(run_id)

@@ -106,6 +106,11 @@ class RunSummary:
     thread_run_count: int = 1
     """Number of runs of its thread, at most 100."""
 
+    @property
+    def page_key(self) -> PageKey:
+        """Where a list by time continues after this run."""
+        return self.run.created_at, self.run.id
+
 
 @dataclass(frozen=True, slots=True)
 class TokenDetails:
@@ -173,6 +178,19 @@ async def filter_run_ids(connection: Connection, run_filter: RunFilter, run_ids:
     statement = " and ".join((FILTER_RUN_IDS, *_conditions_among(run_filter)))
     values = {**get_parameters(run_filter), "among": list(run_ids)}
     return [id for (id,) in await (await connection.execute(statement, values, prepare=False)).fetchall()]
+
+
+async def count_runs(connection: Connection, filters: Sequence[RunFilter], limit: int) -> list[int]:
+    """Return for each filter how many runs pass it, at most `limit`. Filters by tag are not supported."""
+    counts: list[int] = []
+    for run_filter in filters:
+        conditions = list_conditions(run_filter, "created_at")
+        statement: LiteralString = " and ".join(("select from run where kind = %(kind)s", *conditions))
+        values = {**get_parameters(run_filter), "limit": limit}
+        counted: LiteralString = f"select count(*) from ({statement} limit %(limit)s) as passing"
+        row = await (await connection.execute(counted, values, prepare=False)).fetchone()
+        counts.append(row[0] if row else 0)
+    return counts
 
 
 def _conditions_among(run_filter: RunFilter) -> list[LiteralString]:
