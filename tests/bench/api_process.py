@@ -15,6 +15,7 @@ from offing.local import ServerUrls
 from offing.services import access
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from tests.bench.ratios import cpu_seconds
 
 READY_SECONDS = 60.0
 
@@ -36,8 +37,7 @@ class ApiProcess:
     @property
     def cpu_seconds(self) -> float:
         """User and system time of the process so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.pid)
 
 
 @contextmanager

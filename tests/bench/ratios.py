@@ -6,7 +6,8 @@ Ratios are valid on any machine, and CPU time hardly depends on other work of th
 
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+
+import psutil
 
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
@@ -71,5 +72,5 @@ async def _of_this_process(count: int, work: Callable[[], Awaitable[object]]) ->
 
 def cpu_seconds(pid: int) -> float:
     """Return the user and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system

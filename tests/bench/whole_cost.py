@@ -18,6 +18,7 @@ from tests.bench.graphs import NAMES, noop_graph
 from tests.bench.measurement import Aim, Measurement
 from tests.bench.platform import ROOT, Client, worker_pid
 from tests.bench.protocol import at_once
+from tests.bench.ratios import cpu_seconds
 from tests.ports import free_port
 
 RUNS = 160
@@ -50,7 +51,7 @@ async def _at_clients(clients: int, http: httpx.AsyncClient, bare: Bare, api: Ap
     beside = f"{clients} client{'s' if clients > 1 else ''}"
     servers = sum(seconds for name, seconds in ours.items() if name != "client")
     parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours.items())
-    note = f"{parts} ms in the last round"
+    note = f"{parts} ms in the first round"
     return [
         Measurement(f"runs per second through HTTP, {beside}; bare in this process", (rates[0],), "/s", (rates[1],)),
         Measurement(
@@ -71,7 +72,7 @@ def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:
     tree = psutil.Process().children(recursive=True)
     return {
         "api": api.cpu_seconds,
-        "worker": _own_seconds([psutil.Process(worker_pid())]),
+        "worker": cpu_seconds(worker_pid()),
         "postgres": _with_ended([one for one in tree if "postgres" in one.name()]),
         "valkey": _own_seconds([one for one in tree if "valkey" in one.name() or "redis" in one.name()]),
         "client": time.process_time(),
