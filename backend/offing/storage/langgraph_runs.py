@@ -58,6 +58,8 @@ LIST_ACTIVE = """
 
 FIND_NEXT_RUN = "select id from run where thread_id = %s and status = 'queued'"
 
+FIND_FIRST_RUN = "select id from run where thread_id = %s order by created_at, id limit 1"
+
 
 @dataclass(frozen=True, slots=True)
 class LangGraphRunRow:
@@ -161,6 +163,12 @@ async def delay_run(connection: Connection, run_id: UUID, delay_seconds: float) 
 async def find_queued_id(connection: Connection, thread_id: UUID) -> UUID | None:
     """Return the run of a thread that waits for a worker. `None` means that there is none."""
     row = await (await connection.execute(FIND_NEXT_RUN, (thread_id,))).fetchone()
+    return row[0] if row else None
+
+
+async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Return the first run of a thread, of any kind. `None` means that it has none."""
+    row = await (await connection.execute(FIND_FIRST_RUN, (thread_id,))).fetchone()
     return row[0] if row else None
 
 
