@@ -350,9 +350,7 @@ class Slice:
         )
         return self._progress.interrupts
 
-    async def _build_graph_input(
-        self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
-    ) -> Any:
+    async def _build_graph_input(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> Any:
         """Return the input of the graph: the run's own, or what continues a run that has begun."""
         if loaded_run.has_begun_graph:
             return await self._build_resume_command(checkpointer, loaded_run)

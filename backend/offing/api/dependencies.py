@@ -18,6 +18,7 @@ from offing.api.stream_limits import StreamLimits
 from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
+from offing.bus.run_streams import RunStreams
 from offing.core.model import EngineConfig
 from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
@@ -43,6 +44,8 @@ class AppDependencies:
     database: Database
     notifier: BoundedNotifier
     bus: LiveBus
+    run_streams: RunStreams
+    """What runs of LangGraph's clients stream."""
     authenticator: CachedAuthenticator
     stream_limits: StreamLimits
     public_limits: PublicLimits
@@ -76,6 +79,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
         BusNotifier(redis_url) as notifier,
+        RunStreams(redis_url) as run_streams,
         webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
         McpClient(environment.VARIABLES) as mcp_client,
@@ -90,6 +94,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             database=database,
             notifier=bounded_notifier,
             bus=notifier.live,
+            run_streams=run_streams,
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
             public_limits=PublicLimits(),

@@ -86,9 +86,7 @@ class RunStreams:
             rows = await self._redis.xrange(_stream_key(tenant_id, run_id), min=f"({last_id}", count=limit)
         except REDIS_ERRORS:
             return []
-        return [
-            KeptEvent(id.decode(), StreamEvent(fields[b"event"].decode(), fields[b"data"])) for id, fields in rows
-        ]
+        return [KeptEvent(id.decode(), StreamEvent(fields[b"event"].decode(), fields[b"data"])) for id, fields in rows]
 
     async def find_last_id(self, tenant_id: UUID, run_id: UUID) -> str:
         """Return the id of the last event. `FIRST_ID` means that there is none."""

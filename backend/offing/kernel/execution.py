@@ -155,9 +155,7 @@ async def execute_graph(
         stop, detail = failed.stop_reason, str(failed)
     position = {"configurable": {"thread_id": thread_id}}  # not the checkpoint that the run may have started from
     state = await runnable.aget_state(position) if graph.langgraph_adapter or read_state else None
-    return GraphProgress(
-        tuple(raised), state.values if state else {}, stop, detail, tuple(state.next) if state else ()
-    )
+    return GraphProgress(tuple(raised), state.values if state else {}, stop, detail, tuple(state.next) if state else ())
 
 
 async def _show_chunk(invocation: GraphInvocation, namespaces: list[Any], mode: str, chunk: Any) -> None:
@@ -176,9 +174,7 @@ def _build_runtime_context(graph: Graph, run: ActiveRun, invocation: GraphInvoca
     return graph.langgraph_adapter.context(run.context.run) if graph.langgraph_adapter.context else None
 
 
-def _build_config(
-    graph: Graph, run: ActiveRun, thread_id: str, invocation: GraphInvocation | None
-) -> dict[str, Any]:
+def _build_config(graph: Graph, run: ActiveRun, thread_id: str, invocation: GraphInvocation | None) -> dict[str, Any]:
     spans = run.components.spans.node_spans
     config: dict[str, Any] = {
         "configurable": {**(invocation.configurable if invocation else {}), "thread_id": thread_id},

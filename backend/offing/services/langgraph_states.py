@@ -1,7 +1,7 @@
 """States of a thread for LangGraph's clients: reading them, and writing one from outside a run.
 
-A written state is a run of the kind `state`, which executes no node. It is stored in one transaction, under a claim like
-every other checkpoint, and only if the thread has no active run.
+A written state is a run of the kind `state`, which executes no node. It is stored in one transaction, under a claim
+like every other checkpoint, and only if the thread has no active run.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -56,6 +56,18 @@ async def get_state(
     """Return a state of a thread: of the checkpoint that `config` names, else the latest."""
     async with open_thread(database, thread) as graph:
         return await graph.aget_state(_locate(thread, config), subgraphs=with_subgraphs)
+
+
+async def load_output(database: Database, thread: ThreadGraph) -> Mapping[str, Any]:
+    """Return the output of a thread's latest run: the values of its output, and the interrupts that wait."""
+    async with open_thread(database, thread) as graph:
+        state = await graph.aget_state(_locate(thread, {}))
+        keys: Any = graph.output_channels
+    values = state.values if isinstance(state.values, dict) and not isinstance(keys, str) else None
+    if values is None:
+        return state.values
+    shown = {name: value for name, value in values.items() if name in keys}
+    return {**shown, "__interrupt__": list(state.interrupts)} if state.interrupts else shown
 
 
 async def list_states(

@@ -142,9 +142,7 @@ async def store_run(
     graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     providers_of_tenant = await providers.list_stored(connection) if stored is None else stored
     request, follow_up = await _place_in_thread(connection, request, graph, graphs)
-    engines = choose_engines(
-        graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant
-    )
+    engines = choose_engines(graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant)
     new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
     check_offline(graph, request.scope, new.engines, providers_of_tenant, request.remote_library_model)
     new = replace(new, follow_up=follow_up)

@@ -33,7 +33,8 @@ LIST_VERSIONS = """
 INSERT = "insert into assistant (id, tenant_id, version, metadata) values (%(id)s, %(tenant)s, 1, %(metadata)s)"
 
 INSERT_VERSION = """
-    insert into assistant_version (assistant_id, version, tenant_id, graph, name, description, config, context, metadata)
+    insert into assistant_version (assistant_id, version, tenant_id, graph, name, description, config, context,
+                                   metadata)
     select %(id)s, coalesce(max(version), 0) + 1, %(tenant)s, %(graph)s, %(name)s, %(description)s, %(config)s,
            %(context)s, %(metadata)s
       from assistant_version where assistant_id = %(id)s
@@ -130,5 +131,3 @@ async def delete_assistant(connection: Connection, assistant_id: UUID) -> bool:
 
 def _jsonb(value: object) -> Jsonb:
     return Jsonb(value, dumps=orjson.dumps)
-
-

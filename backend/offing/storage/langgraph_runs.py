@@ -44,7 +44,8 @@ ENQUEUE = """
 """
 
 DELAY = """
-    update run set status = 'waiting', waiting_for = 'its start time', not_before = clock_timestamp() + %(delay)s::interval
+    update run set status = 'waiting', waiting_for = 'its start time',
+                   not_before = clock_timestamp() + %(delay)s::interval
      where id = %(run)s
 """
 

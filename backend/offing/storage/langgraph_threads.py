@@ -127,9 +127,7 @@ async def count_threads(connection: Connection, chosen: ThreadFilter) -> int:
     return row[0] if row else 0
 
 
-async def merge_metadata(
-    connection: Connection, tenant_id: UUID, thread_id: UUID, metadata: Mapping[str, Any]
-) -> None:
+async def merge_metadata(connection: Connection, tenant_id: UUID, thread_id: UUID, metadata: Mapping[str, Any]) -> None:
     """Add keys to the metadata of a thread."""
     values = {"thread": thread_id, "tenant": tenant_id, "metadata": _jsonb(metadata)}
     await connection.execute(UPDATE_METADATA, values)

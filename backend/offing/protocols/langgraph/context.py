@@ -9,9 +9,11 @@ from fastapi import Depends, Request
 
 from offing.bus.live import LiveBus
 from offing.bus.notifier import RunNotifier
+from offing.bus.run_streams import RunStreams
 from offing.core.model import EngineConfig
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
+from offing.services.langgraph_runs import RunPlatform
 from offing.storage.pool import Database
 
 
@@ -33,6 +35,7 @@ class LangGraphContext:
     database: Database
     notifier: RunNotifier
     bus: LiveBus
+    run_streams: RunStreams
     graphs: Mapping[str, Graph]
     default_engine: EngineConfig
     authenticate: Callable[[Request], Awaitable[Principal]]
@@ -42,6 +45,20 @@ class LangGraphContext:
     mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
     max_turns: int = 1000
     """Maximum number of model calls of a run, because LangGraph's clients name none."""
+
+    @property
+    def platform(self) -> RunPlatform:
+        """Return what making a run needs."""
+        return RunPlatform(
+            self.database,
+            self.notifier,
+            self.bus,
+            self.graphs,
+            self.default_engine,
+            self.role_engines,
+            self.mcp_servers,
+            self.max_turns,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,97 @@
+"""LangGraph's own Python client against a real API, a real worker and real servers."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+from pydantic import SecretStr
+
+from offing.api.app import create_app
+from offing.clock import new_id
+from offing.services import access
+from offing.settings import Settings
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.api.conftest import serving
+from tests.protocols.langgraph.graphs import GRAPHS
+from tests.workers.conftest import SharedServers, shared_servers
+from tests.workers.processes import Worker, spawn
+
+__all__ = ["shared_servers"]
+
+ENVIRONMENT = {"OFFING_EXTRA_GRAPHS": GRAPHS}
+
+
+@pytest.fixture
+def other_tenant(shared_servers: SharedServers) -> UUID:
+    tenant = new_id()
+    with psycopg.connect(shared_servers.owner_url, autocommit=True) as connection:
+        connection.execute("insert into app.tenant (id, name) values (%s, %s)", (tenant, str(tenant)))
+    return tenant
+
+
+@pytest.fixture
+async def base(shared_servers: SharedServers) -> AsyncIterator[str]:
+    """The address of a running API with a worker behind it."""
+    settings = Settings(
+        app_database_url=SecretStr(shared_servers.app_url),
+        redis_url=SecretStr(shared_servers.redis_url),
+        lease_seconds=3,
+        extra_graphs=GRAPHS,
+        port=0,
+    )
+    async with serving(create_app(settings), settings) as address:
+        yield address
+
+
+@pytest.fixture
+async def database(shared_servers: SharedServers) -> AsyncIterator[Database]:
+    async with Database(shared_servers.app_url, max_connections=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(base: str, database: Database) -> AsyncIterator[LangGraphClient]:
+    """The client of a person with a key."""
+    async with _open_client(base, database, LOCAL_TENANT) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def stranger(base: str, database: Database, other_tenant: UUID) -> AsyncIterator[LangGraphClient]:
+    """The client of another tenant."""
+    async with _open_client(base, database, other_tenant) as opened:
+        yield opened
+
+
+def _open_client(base: str, database: Database, tenant: UUID) -> "_KeyedClient":
+    return _KeyedClient(base, database, tenant)
+
+
+class _KeyedClient:
+    def __init__(self, base: str, database: Database, tenant: UUID) -> None:
+        self._base, self._database, self._tenant = base, database, tenant
+
+    async def __aenter__(self) -> LangGraphClient:
+        key = await access.create_key(self._database, self._tenant, str(new_id()))
+        self._client = get_client(url=f"{self._base}/langgraph", api_key=key.key)
+        return self._client
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+
+@pytest.fixture
+def own_worker(app_url: str, redis_url: str) -> Iterator[Worker]:
+    """A worker of one test's own, which it may kill."""
+    with tempfile.TemporaryDirectory() as folder:
+        worker = spawn(Path(folder), "own", app_url, redis_url, **ENVIRONMENT)
+        worker.await_ready()
+        yield worker
+        if worker.alive():
+            worker.kill()
