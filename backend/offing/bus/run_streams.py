@@ -83,7 +83,7 @@ class RunStreams:
     async def read_after(self, tenant_id: UUID, run_id: UUID, last_id: str, limit: int = 500) -> list[KeptEvent]:
         """Return the events after `last_id`. None if there are none, or if Redis is unavailable."""
         try:
-            rows = await self._redis.xrange(_stream_key(tenant_id, run_id), min=f"({last_id}", count=limit)
+            rows: Any = await self._redis.xrange(_stream_key(tenant_id, run_id), min=f"({last_id}", count=limit)
         except REDIS_ERRORS:
             return []
         return [KeptEvent(id.decode(), StreamEvent(fields[b"event"].decode(), fields[b"data"])) for id, fields in rows]
@@ -91,7 +91,7 @@ class RunStreams:
     async def find_last_id(self, tenant_id: UUID, run_id: UUID) -> str:
         """Return the id of the last event. `FIRST_ID` means that there is none."""
         try:
-            rows = await self._redis.xrevrange(_stream_key(tenant_id, run_id), count=1)
+            rows: Any = await self._redis.xrevrange(_stream_key(tenant_id, run_id), count=1)
         except REDIS_ERRORS:
             return FIRST_ID
         return rows[0][0].decode() if rows else FIRST_ID

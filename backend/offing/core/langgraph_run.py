@@ -53,8 +53,9 @@ class RunArguments:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunArguments":
         """Return the arguments that `to_json` stored."""
-        values = dict(stored)
+        values: dict[str, Any] = dict(stored)
         for name in ("interrupt_before", "interrupt_after"):
             if isinstance(values[name], list):
                 values[name] = tuple(values[name])
-        return cls(**{**values, "stream_modes": tuple(values["stream_modes"])})
+        values["stream_modes"] = tuple(values["stream_modes"])
+        return cls(**values)

@@ -53,7 +53,7 @@ class EventEncoder:
 def _without_transient_interrupts(chunk: Any) -> Any:
     """Return a streamed value without interrupts for which the run itself waits. `None` means that nothing is left."""
     if not isinstance(chunk, dict) or INTERRUPT_KEY not in chunk:
-        return chunk
+        return chunk  # pyright: ignore[reportUnknownVariableType]
     values = cast(dict[str, Any], chunk)
     raised: list[Interrupt] = list(values[INTERRUPT_KEY] or ())
     shown = [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]

@@ -27,7 +27,7 @@ def to_json(value: Any) -> Any:
     return orjson.loads(dump_json(value))
 
 
-def interrupt_to_json(interrupt: Interrupt) -> dict[str, Any]:
+def interrupt_to_json(interrupt: Interrupt[Any]) -> dict[str, Any]:
     return {"value": interrupt.value, "id": interrupt.id}
 
 
@@ -36,7 +36,7 @@ def _to_plain(value: Any) -> Any:
         case BaseMessage():
             return value.model_dump()
         case Interrupt():
-            return interrupt_to_json(value)
+            return interrupt_to_json(cast("Interrupt[Any]", value))
         case BaseModel():
             return value.model_dump(mode="json")
         case bytes() | bytearray():

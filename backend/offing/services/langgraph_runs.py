@@ -147,7 +147,8 @@ def _read_message(message: Any) -> str:
     if role not in ("user", "human"):
         return ""
     if isinstance(content, list):
-        parts = [p.get("text", "") if isinstance(p, Mapping) else p for p in cast(list[Any], content)]
+        several = cast(list[Any], content)
+        parts: list[Any] = [cast(Any, p).get("text", "") if isinstance(p, Mapping) else p for p in several]
         content = "\n".join(part for part in parts if isinstance(part, str))
     return content.strip() if isinstance(content, str) else ""
 
@@ -162,7 +163,7 @@ async def cancel_runs(
         if not await run_summaries.wait_for_end(platform.database, platform.bus, tenant_id, run_id, CANCEL_SECONDS):
             raise Unavailable(f"Run {run_id} has not stopped within {CANCEL_SECONDS:.0f} seconds.")
     for run_id in reversed(run_ids) if deletes else ():
-        await run_deletion.delete_run(platform.database, tenant_id, run_id, with_later_runs=False)
+        await run_deletion.delete_run(platform.database, tenant_id, run_id, keeps_thread=True)
 
 
 async def get_run(database: Database, tenant_id: UUID, thread_id: UUID | None, run_id: UUID) -> LangGraphRunRow:

@@ -7,7 +7,7 @@ like every other checkpoint, and only if the thread has no active run.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from langgraph.errors import InvalidUpdateError
@@ -63,9 +63,10 @@ async def load_output(database: Database, thread: ThreadGraph) -> Mapping[str, A
     async with open_thread(database, thread) as graph:
         state = await graph.aget_state(_locate(thread, {}))
         keys: Any = graph.output_channels
-    values = state.values if isinstance(state.values, dict) and not isinstance(keys, str) else None
-    if values is None:
-        return state.values
+    values: Any = state.values
+    if not isinstance(values, dict) or isinstance(keys, str):
+        return values  # pyright: ignore[reportUnknownVariableType]
+    values = cast(dict[str, Any], values)
     shown = {name: value for name, value in values.items() if name in keys}
     return {**shown, "__interrupt__": list(state.interrupts)} if state.interrupts else shown
 

@@ -174,11 +174,24 @@ async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None
 
 
 def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
-    (*start, status, stop, error, enqueued, metadata, multitask, arguments, deletes, cancelled) = row
-    reason = StopReason(stop) if stop else None
-    multitask, parsed = Multitask(multitask), RunArguments.from_json(arguments)
+    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, *request = row
+    metadata, multitask, arguments, deletes, cancelled = request
     return LangGraphRunRow(
-        *start, RunStatus(status), reason, error, enqueued, metadata, multitask, parsed, deletes, cancelled
+        id,
+        thread,
+        assistant,
+        graph,
+        created,
+        updated,
+        RunStatus(status),
+        StopReason(stop) if stop else None,
+        error,
+        enqueued,
+        metadata,
+        Multitask(multitask),
+        RunArguments.from_json(arguments),
+        deletes,
+        cancelled,
     )
 
 

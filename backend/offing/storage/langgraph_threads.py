@@ -29,12 +29,22 @@ COLUMNS = """
       limit 1)
 """
 
-GET_THREAD = f"select {COLUMNS} from thread t left join langgraph_thread l on l.thread_id = t.id where t.id = %s"
+OF_STATELESS_RUN = """
+    exists (select from run r join langgraph_run q on q.run_id = r.id where r.thread_id = t.id and q.deletes_thread
+               and ({when}))
+"""
+"""The thread of a run without one ends with the run, unless the client keeps it. Offing's record of the run stays."""
+
+GET_THREAD = f"""
+    select {COLUMNS} from thread t left join langgraph_thread l on l.thread_id = t.id
+     where t.id = %s and not {OF_STATELESS_RUN.format(when="r.ended_at is not null")}
+"""
 
 THREADS = f"""
     select * from (
       select {COLUMNS} from thread t join langgraph_thread l on l.thread_id = t.id
        where l.metadata @> %(metadata)s and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
+         and not {OF_STATELESS_RUN.format(when="true")}
     ) as listed(id, created_at, updated_at, metadata, status, graph)
      where (%(status)s::text is null or status = %(status)s)
 """

@@ -1,14 +1,13 @@
 """LangGraph's own Python client against a real API, a real worker and real servers."""
 
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from langgraph_sdk import get_client
-from langgraph_sdk.client import LangGraphClient
 from pydantic import SecretStr
 
 from offing.api.app import create_app
@@ -20,11 +19,13 @@ from offing.storage.pool import Database
 from tests.api.conftest import serving
 from tests.protocols.langgraph.graphs import GRAPHS
 from tests.workers.conftest import SharedServers, shared_servers
-from tests.workers.processes import Worker, spawn
 
 __all__ = ["shared_servers"]
 
 ENVIRONMENT = {"OFFING_EXTRA_GRAPHS": GRAPHS}
+
+Client = Any
+"""LangGraph's client. The types of its methods are partly unknown."""
 
 
 @pytest.fixture
@@ -56,42 +57,22 @@ async def database(shared_servers: SharedServers) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def client(base: str, database: Database) -> AsyncIterator[LangGraphClient]:
+async def client(base: str, database: Database) -> AsyncIterator[Client]:
     """The client of a person with a key."""
     async with _open_client(base, database, LOCAL_TENANT) as opened:
         yield opened
 
 
 @pytest.fixture
-async def stranger(base: str, database: Database, other_tenant: UUID) -> AsyncIterator[LangGraphClient]:
+async def stranger(base: str, database: Database, other_tenant: UUID) -> AsyncIterator[Client]:
     """The client of another tenant."""
     async with _open_client(base, database, other_tenant) as opened:
         yield opened
 
 
-def _open_client(base: str, database: Database, tenant: UUID) -> "_KeyedClient":
-    return _KeyedClient(base, database, tenant)
-
-
-class _KeyedClient:
-    def __init__(self, base: str, database: Database, tenant: UUID) -> None:
-        self._base, self._database, self._tenant = base, database, tenant
-
-    async def __aenter__(self) -> LangGraphClient:
-        key = await access.create_key(self._database, self._tenant, str(new_id()))
-        self._client = get_client(url=f"{self._base}/langgraph", api_key=key.key)
-        return self._client
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
-
-
-@pytest.fixture
-def own_worker(app_url: str, redis_url: str) -> Iterator[Worker]:
-    """A worker of one test's own, which it may kill."""
-    with tempfile.TemporaryDirectory() as folder:
-        worker = spawn(Path(folder), "own", app_url, redis_url, **ENVIRONMENT)
-        worker.await_ready()
-        yield worker
-        if worker.alive():
-            worker.kill()
+@asynccontextmanager
+async def _open_client(base: str, database: Database, tenant: UUID) -> AsyncGenerator[Client]:
+    key = await access.create_key(database, tenant, str(new_id()))
+    opened = get_client(url=f"{base}/langgraph", api_key=key.key)
+    yield opened
+    await opened.aclose()

@@ -12,6 +12,9 @@ from langgraph.types import Send, interrupt
 
 from offing.langchain import register_langgraph
 
+untyped: Any = StateGraph
+"""Its stubs leave some types open."""
+
 
 class Trail(TypedDict, total=False):
     seen: Annotated[list[str], operator.add]
@@ -19,11 +22,7 @@ class Trail(TypedDict, total=False):
     fail: bool
 
 
-class TrailContext(TypedDict, total=False):
-    tone: str
-
-
-async def first(state: Trail, runtime: Any = None) -> Trail:
+async def first(state: Trail) -> Trail:
     get_stream_writer()({"progress": "first"})
     await asyncio.sleep(state.get("delay", 0))
     return {"seen": ["first"]}
@@ -37,7 +36,7 @@ async def second(state: Trail) -> Trail:
 
 
 def build_trail() -> Any:
-    builder = StateGraph(Trail)
+    builder = untyped(Trail)
     builder.add_node("first", first)
     builder.add_node("second", second)
     builder.add_edge(START, "first")
@@ -53,10 +52,10 @@ async def chat(state: MessagesState) -> Any:
 
 
 def build_chat() -> Any:
-    return StateGraph(MessagesState).add_node("chat", chat).add_edge(START, "chat").compile()
+    return untyped(MessagesState).add_node("chat", chat).add_edge(START, "chat").compile()
 
 
-class Approval(TypedDict, total=False):
+class Approval(TypedDict):
     topic: str
     decisions: Annotated[list[Any], operator.add]
 
@@ -66,7 +65,7 @@ def ask(state: Approval) -> Any:
 
 
 def build_approval() -> Any:
-    return StateGraph(Approval).add_node("ask", ask).add_edge(START, "ask").compile()
+    return untyped(Approval).add_node("ask", ask).add_edge(START, "ask").compile()
 
 
 def ask_one(state: Any) -> Any:
@@ -77,7 +76,7 @@ def build_several() -> Any:
     def fan_out(state: Approval) -> list[Send]:
         return [Send("ask_one", {"topic": topic}) for topic in state["topic"].split(",")]
 
-    builder = StateGraph(Approval)
+    builder = untyped(Approval)
     builder.add_node("ask_one", ask_one)
     builder.add_conditional_edges(START, fan_out, ["ask_one"])
     return builder.compile()
@@ -85,7 +84,7 @@ def build_several() -> Any:
 
 def build_nested() -> Any:
     inner = build_trail()
-    return StateGraph(Trail).add_node("inner", inner).add_edge(START, "inner").compile()
+    return untyped(Trail).add_node("inner", inner).add_edge(START, "inner").compile()
 
 
 trail = register_langgraph("trail", build_trail, code_path=__file__)

@@ -6,6 +6,7 @@ from fastapi import Depends, FastAPI
 
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
+from offing.protocols.langgraph.gate import RequestGate
 from offing.protocols.langgraph.routes import assistants, runs, stateless_runs, store, system, thread_states, threads
 
 PREFIX = "/langgraph"
@@ -30,4 +31,5 @@ def build_langgraph_app(context: LangGraphContext | Callable[[], LangGraphContex
     for part in (assistants, threads, thread_states, runs, stateless_runs, store):
         app.include_router(part.router, dependencies=[Depends(identify_caller)])
     errors.install_error_handlers(app)
+    app.add_middleware(RequestGate)
     return app

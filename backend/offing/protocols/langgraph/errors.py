@@ -39,6 +39,11 @@ def respond(status: int, detail: str) -> JSONResponse:
 
 
 async def _handle_offing_error(_: Request, error: Exception) -> JSONResponse:
+    return respond_error(error)
+
+
+def respond_error(error: Exception) -> JSONResponse:
+    """Return the answer to a request that raised an error of Offing."""
     status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
     if status == 500:
         log.exception("a request of a LangGraph client failed", exc_info=error)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import create_model
 from pydantic.errors import PydanticUserError
 
 from offing.core.errors import NotFound
@@ -22,7 +22,7 @@ def describe_graph(compiled: Any) -> dict[str, Any]:
         "input_schema": _express(compiled.get_input_jsonschema),
         "output_schema": _express(compiled.get_output_jsonschema),
         "state_schema": _express(lambda: _state_schema(compiled)),
-        "config_schema": _express(lambda: compiled.config_schema().model_json_schema()),
+        "config_schema": _express(compiled.get_context_jsonschema),
         "context_schema": _express(compiled.get_context_jsonschema),
     }
 
@@ -42,10 +42,8 @@ def _state_schema(compiled: Any) -> Any:
     fields = {
         name: (channel.UpdateType, None) for name, channel in compiled.channels.items() if name in _keys(compiled)
     }
-    from pydantic import create_model
-
-    model: type[BaseModel] = create_model(f"{compiled.get_name()}State", **fields)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
-    return model.model_json_schema()
+    build: Any = create_model
+    return build(f"{compiled.get_name()}State", **fields).model_json_schema()
 
 
 def _keys(compiled: Any) -> frozenset[str]:

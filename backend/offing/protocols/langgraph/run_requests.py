@@ -51,7 +51,7 @@ def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
 
 def _build_arguments(assistant: AssistantRow, body: RunIn) -> RunArguments:
     given = body.config.model_dump(exclude_none=True)
-    configurable = {**(assistant.config.get("configurable") or {}), **given.get("configurable", {})}
+    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **given.get("configurable", {})}
     context = {**assistant.context, **(body.context or {})}
     command = None if body.command is None else body.command.model_dump(exclude_unset=True)
     return RunArguments(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from langgraph.types import Command, StateSnapshot, StateUpdate
+from langgraph.types import StateSnapshot, StateUpdate
 
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import RunArguments
@@ -39,9 +39,7 @@ def build_update(given: StateUpdateIn) -> StateUpdate:
     """Return one update of a superstep: values, or a command."""
     values: Any = given.values
     if given.command is not None:
-        command = build_graph_input(RunArguments(command=given.command))
-        assert isinstance(command, Command)
-        values = command
+        values = build_graph_input(RunArguments(command=given.command))
     return StateUpdate(values, given.as_node, given.task_id)
 
 

@@ -82,14 +82,13 @@ async def join_stream(
 ) -> Response:
     """Stream the events of a run after `Last-Event-ID`, or those that come from now on."""
     run = await langgraph_runs.get_run(caller.database, caller.tenant_id, thread_id, run_id)
-    unknown = sorted(set(stream_mode or ()) - set(STREAM_MODES))
-    if unknown:
+    modes = frozenset(mode for mode in stream_mode or () if mode)  # the Python client sends an empty one for none
+    if unknown := sorted(modes - set(STREAM_MODES)):
         raise InvalidInput("stream_mode", f"{unknown[0]!r} is not supported", f"Use any of {', '.join(STREAM_MODES)}.")
     after_id = parse_last_event_id(last_event_id)
     if after_id is None:
         after_id = await caller.context.run_streams.find_last_id(caller.tenant_id, run_id)
-    modes = frozenset(stream_mode) if stream_mode else None
-    return respond_stream(caller, run, after_id=after_id, modes=modes, cancels=cancel_on_disconnect)
+    return respond_stream(caller, run, after_id=after_id, modes=modes or None, cancels=cancel_on_disconnect)
 
 
 @router.post("/{run_id}/cancel")
@@ -113,6 +112,6 @@ async def cancel_run(
 async def delete_run(caller: CurrentCaller, thread_id: UUID, run_id: UUID) -> Response:
     """Delete an ended run with the states that it wrote."""
     await langgraph_runs.get_run(caller.database, caller.tenant_id, thread_id, run_id)
-    await run_deletion.delete_run(caller.database, caller.tenant_id, run_id)
+    await run_deletion.delete_run(caller.database, caller.tenant_id, run_id, keeps_thread=True)
     await caller.context.run_streams.delete(caller.tenant_id, run_id)
     return Response(status_code=204)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
-from offing.core.errors import InvalidInput, NotFound
+from offing.core.errors import InvalidInput
 from offing.protocols.langgraph.bodies import ItemIn, ItemKey, ItemSearch, NamespaceSearch
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.rendering import respond_json
@@ -35,14 +35,12 @@ async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
 async def get_item(
     caller: CurrentCaller, key: str, namespace: Annotated[str, Query()] = "", refresh_ttl: bool | None = None
 ) -> Response:
-    """Get an item. The labels of `namespace` are separated by periods."""
+    """Get an item, or null. The labels of `namespace` are separated by periods."""
     labels = tuple(namespace.split(".")) if namespace else ()
     _check_text("key", key)
     _check_text("namespace", namespace)
     item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
-    if item is None:
-        raise NotFound("item", key)
-    return respond_json(_render(item))
+    return respond_json(None if item is None else _render(item))
 
 
 @router.delete("/items", status_code=204)

@@ -46,7 +46,7 @@ async def update_state(caller: CurrentCaller, thread_id: UUID, body: StateChange
     _, thread = await open_thread(caller, thread_id)
     if thread is None:
         raise InvalidInput("thread_id", "the thread has no graph yet", "Create it with graph_id, or run an assistant.")
-    several = body.values if isinstance(body.values, list) else [body.values]
+    several: list[Any] = body.values if isinstance(body.values, list) else [body.values]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     updates = [build_update(StateUpdateIn(values=values, as_node=body.as_node)) for values in several]
     where = locate_checkpoint(body.checkpoint, body.checkpoint_id)
     written = await langgraph_states.update_state(caller.database, thread, [[one] for one in updates], where)
