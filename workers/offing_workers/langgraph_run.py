@@ -85,8 +85,8 @@ class LangGraphRun:
             self.sender.send(StreamEvent(name, dump_json(data)))
 
     def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
-        given: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
-        own = {name: value for name, value in given.items() if name not in RESERVED_KEYS and name[:2] != "__"}
+        fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
+        own = {name: value for name, value in fields.items() if name not in RESERVED_KEYS and name[:2] != "__"}
         checkpoint = None if has_begun else self.stored.arguments.checkpoint
         return {**own, **self._describe(), **(checkpoint or {})}
 

@@ -56,7 +56,7 @@ def _without_transient_interrupts(chunk: Any) -> Any:
         return chunk  # pyright: ignore[reportUnknownVariableType]
     values = cast(dict[str, Any], chunk)
     raised: list[Interrupt] = list(values[INTERRUPT_KEY] or ())
-    shown = [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
-    if raised and not shown:
+    visible = [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
+    if raised and not visible:
         return None
-    return {**values, INTERRUPT_KEY: shown}
+    return {**values, INTERRUPT_KEY: visible}

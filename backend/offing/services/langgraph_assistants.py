@@ -46,13 +46,13 @@ async def get_assistant(
     database: Database, tenant_id: UUID, graphs: Mapping[str, Graph], name: str | UUID
 ) -> AssistantRow:
     """Return an assistant by its id, or the own one of a graph by the graph's name. Raises NotFound."""
-    wanted = name if isinstance(name, UUID) else parse_assistant_id(name)
+    criteria = name if isinstance(name, UUID) else parse_assistant_id(name)
     async with database.transaction(tenant_id) as connection:
-        stored = await assistants.find_assistant(connection, wanted)
-    found = stored or _find_graph_assistant(graphs, wanted)
-    if found is None:
+        stored = await assistants.find_assistant(connection, criteria)
+    matches = stored or _find_graph_assistant(graphs, criteria)
+    if matches is None:
         raise NotFound("assistant", str(name))
-    return found
+    return matches
 
 
 async def list_assistants(
@@ -70,13 +70,13 @@ async def list_assistants(
     known = {one.id for one in stored}
     own = [build_graph_assistant(graphs[one]) for one in sorted(graphs)]
     everything = [*stored, *(one for one in own if one.id not in known)]
-    wanted = (metadata or {}).items()
+    criteria = (metadata or {}).items()
     return [
         one
         for one in everything
         if graph in (None, one.graph)
         and (name is None or name.lower() in one.name.lower())
-        and wanted <= one.metadata.items()
+        and criteria <= one.metadata.items()
     ]
 
 

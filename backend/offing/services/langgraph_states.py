@@ -67,8 +67,8 @@ async def load_output(database: Database, thread: ThreadGraph) -> Mapping[str, A
     if not isinstance(values, dict) or isinstance(keys, str):
         return values  # pyright: ignore[reportUnknownVariableType]
     values = cast(dict[str, Any], values)
-    shown = {name: value for name, value in values.items() if name in keys}
-    return {**shown, "__interrupt__": list(state.interrupts)} if state.interrupts else shown
+    visible = {name: value for name, value in values.items() if name in keys}
+    return {**visible, "__interrupt__": list(state.interrupts)} if state.interrupts else visible
 
 
 async def list_states(
@@ -82,13 +82,13 @@ async def list_states(
 ) -> list[StateSnapshot]:
     """Return the states of a thread, newest first. `before` names the checkpoint after which the list begins."""
     async with open_thread(database, thread) as graph:
-        found = graph.aget_state_history(
+        matches = graph.aget_state_history(
             _locate(thread, config),
             limit=limit,
             before=None if before is None else {"configurable": dict(before)},
             filter=dict(metadata) if metadata else None,
         )
-        return [state async for state in found]
+        return [state async for state in matches]
 
 
 async def update_state(

@@ -31,7 +31,8 @@ async def delete_run(
     """Delete an ended run permanently with the runs that it started.
 
     A later run of the thread began with the states of the run. It is deleted, too, if `with_later_runs`. The thread is
-    deleted with its last run unless `keeps_thread`. Raises NotFound, and Conflict if something of it is active or if a later run would remain.
+    deleted with its last run unless `keeps_thread`. Raises NotFound, and Conflict if something of it is active or if a
+    later run would remain.
     """
     async with database.transaction(tenant_id) as connection:
         await lift_timeouts(connection)

@@ -51,22 +51,22 @@ async def base(shared_servers: SharedServers) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def database(shared_servers: SharedServers) -> AsyncIterator[Database]:
+async def key_database(shared_servers: SharedServers) -> AsyncIterator[Database]:
     async with Database(shared_servers.app_url, max_connections=2) as opened:
         yield opened
 
 
 @pytest.fixture
-async def client(base: str, database: Database) -> AsyncIterator[Client]:
+async def client(base: str, key_database: Database) -> AsyncIterator[Client]:
     """The client of a person with a key."""
-    async with _open_client(base, database, LOCAL_TENANT) as opened:
+    async with _open_client(base, key_database, LOCAL_TENANT) as opened:
         yield opened
 
 
 @pytest.fixture
-async def stranger(base: str, database: Database, other_tenant: UUID) -> AsyncIterator[Client]:
+async def other_client(base: str, key_database: Database, other_tenant: UUID) -> AsyncIterator[Client]:
     """The client of another tenant."""
-    async with _open_client(base, database, other_tenant) as opened:
+    async with _open_client(base, key_database, other_tenant) as opened:
         yield opened
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import operator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Send, interrupt
+from typing_extensions import TypedDict
 
 from offing.langchain import register_langgraph
 
@@ -46,8 +47,8 @@ def build_trail() -> Any:
 
 
 async def chat(state: MessagesState) -> Any:
-    said = str(state["messages"][-1].content)
-    model = GenericFakeChatModel(messages=iter([AIMessage(f"You said {said} and so on")]))
+    text = str(state["messages"][-1].content)
+    model = GenericFakeChatModel(messages=iter([AIMessage(f"You said {text} and so on")]))
     return {"messages": [await model.ainvoke(state["messages"])]}
 
 

@@ -29,13 +29,13 @@ def describe_graph(compiled: Any) -> dict[str, Any]:
 
 def list_subgraphs(compiled: Any, namespace: str | None, *, recurse: bool) -> dict[str, Any]:
     """Return the schemas of subgraphs by namespace. Raises NotFound for a namespace that has none."""
-    found = {
+    matches = {
         re.sub(r":[^|]*", "", name): describe_graph(graph)
         for name, graph in compiled.get_subgraphs(namespace=namespace, recurse=recurse)
     }
-    if namespace is not None and not found:
+    if namespace is not None and not matches:
         raise NotFound("subgraph", namespace)
-    return found
+    return matches
 
 
 def _state_schema(compiled: Any) -> Any:

@@ -68,8 +68,8 @@ def render_thread(row: LangGraphThreadRow, state: StateSnapshot | None) -> dict[
 
 
 def _interrupts_by_task(state: StateSnapshot) -> dict[str, Any]:
-    shown = {task.id: _own_interrupts(task.interrupts) for task in state.tasks}
-    return {task: raised for task, raised in shown.items() if raised}
+    visible = {task.id: _own_interrupts(task.interrupts) for task in state.tasks}
+    return {task: raised for task, raised in visible.items() if raised}
 
 
 def _own_interrupts(raised: Sequence[Any]) -> list[Any]:

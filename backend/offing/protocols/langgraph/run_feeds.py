@@ -51,11 +51,11 @@ class RunFeed:
         """Return the events of the run until it ends, as server-sent events."""
         yield encode_event("metadata", dump_json({"run_id": str(self.run.id), "attempt": 1}))
         async with aclosing(self._follow()) as events:
-            async for kept in events:
-                if kept is None:
+            async for entry in events:
+                if entry is None:
                     yield b": heartbeat\n\n"
-                elif self._is_wanted(kept):
-                    yield encode_event(kept.event.event, kept.event.data, kept.id)
+                elif self._is_wanted(entry):
+                    yield encode_event(entry.event.event, entry.event.data, entry.id)
 
     async def _follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
@@ -63,14 +63,14 @@ class RunFeed:
         async with context.bus.subscribe_stream(tenant, self.run.id) as notices:
             while True:
                 batch = await context.run_streams.read_after(tenant, self.run.id, last)
-                for kept in batch:
-                    if kept.event.event == END_EVENT:
+                for entry in batch:
+                    if entry.event.event == END_EVENT:
                         return
-                    last = kept.id
-                    yield kept
+                    last = entry.id
+                    yield entry
                 if not batch and (context.bus.is_closing or await self._has_ended()):
-                    async for kept in self._read_rest(last):
-                        yield kept
+                    async for entry in self._read_rest(last):
+                        yield entry
                     return
                 if not batch:
                     await self.caller.principal.reauthenticate()
@@ -82,11 +82,11 @@ class RunFeed:
         context = self.caller.context
         for _ in range(10):
             batch = await context.run_streams.read_after(self.caller.tenant_id, self.run.id, last)
-            for kept in batch:
-                if kept.event.event == END_EVENT:
+            for entry in batch:
+                if entry.event.event == END_EVENT:
                     return
-                last = kept.id
-                yield kept
+                last = entry.id
+                yield entry
             if last == FIRST_ID and not batch:
                 return
             await asyncio.sleep(END_MARK_SECONDS / 10)
@@ -98,10 +98,10 @@ class RunFeed:
             return True
         return run.status in TERMINAL_STATUSES
 
-    def _is_wanted(self, kept: KeptEvent) -> bool:
+    def _is_wanted(self, entry: KeptEvent) -> bool:
         if self.modes is None:
             return True
-        mode = kept.event.event.partition("|")[0]
+        mode = entry.event.event.partition("|")[0]
         kinds = {mode, "messages-tuple"} if mode == "messages" else {mode.partition("/")[0]}
         return mode == "error" or bool(kinds & self.modes)
 

@@ -50,14 +50,14 @@ def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
 
 
 def _build_arguments(assistant: AssistantRow, body: RunIn) -> RunArguments:
-    given = body.config.model_dump(exclude_none=True)
-    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **given.get("configurable", {})}
+    fields = body.config.model_dump(exclude_none=True)
+    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **fields.get("configurable", {})}
     context = {**assistant.context, **(body.context or {})}
     command = None if body.command is None else body.command.model_dump(exclude_unset=True)
     return RunArguments(
         input=body.input,
         command=command,
-        config={**assistant.config, **given, "configurable": configurable},
+        config={**assistant.config, **fields, "configurable": configurable},
         context=context or None,
         checkpoint=locate_checkpoint(body.checkpoint, body.checkpoint_id) or None,
         interrupt_before=_parse_breakpoints(body.interrupt_before),

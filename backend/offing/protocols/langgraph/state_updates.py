@@ -35,12 +35,12 @@ async def load_latest_state(caller: Caller, thread: LangGraphThreadRow) -> State
     return await langgraph_states.get_state(caller.database, ThreadGraph(caller.tenant_id, thread.id, graph), {})
 
 
-def build_update(given: StateUpdateIn) -> StateUpdate:
+def build_update(fields: StateUpdateIn) -> StateUpdate:
     """Return one update of a superstep: values, or a command."""
-    values: Any = given.values
-    if given.command is not None:
-        values = build_graph_input(RunArguments(command=given.command))
-    return StateUpdate(values, given.as_node, given.task_id)
+    values: Any = fields.values
+    if fields.command is not None:
+        values = build_graph_input(RunArguments(command=fields.command))
+    return StateUpdate(values, fields.as_node, fields.task_id)
 
 
 def locate_checkpoint(checkpoint: CheckpointIn | None, checkpoint_id: str | None) -> Mapping[str, Any]:

@@ -52,16 +52,16 @@ async def create_assistant(caller: CurrentCaller, body: AssistantIn) -> Response
 async def search_assistants(caller: CurrentCaller, body: AssistantSearch | None = None) -> Response:
     """List assistants, those of the tenant first."""
     search = body or AssistantSearch()
-    found = await _list(caller, search)
+    matches = await _list(caller, search)
     if search.sort_by is not None:
         fields = {"assistant_id": "id", "graph_id": "graph"}
-        found = sorted(
-            found,
+        matches = sorted(
+            matches,
             key=lambda one: getattr(one, fields.get(search.sort_by or "", search.sort_by or "")),
             reverse=search.sort_order != "asc",
         )
-    page = [render_assistant(one) for one in found[search.offset : search.offset + search.limit]]
-    return respond_page(page, limit=search.limit, offset=search.offset, total=len(found), select=search.select)
+    page = [render_assistant(one) for one in matches[search.offset : search.offset + search.limit]]
+    return respond_page(page, limit=search.limit, offset=search.offset, total=len(matches), select=search.select)
 
 
 @router.post("/count")
@@ -79,8 +79,8 @@ async def get_assistant(caller: CurrentCaller, assistant_id: UUID) -> Response:
 @router.patch("/{assistant_id}")
 async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: AssistantChange) -> Response:
     """Store another version of an assistant, and use it."""
-    given = body.model_dump(exclude_none=True)
-    changes = {"graph" if name == "graph_id" else name: value for name, value in given.items()}
+    fields = body.model_dump(exclude_none=True)
+    changes = {"graph" if name == "graph_id" else name: value for name, value in fields.items()}
     changed = await langgraph_assistants.update_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id, changes
     )
@@ -100,7 +100,7 @@ async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_thr
 async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: VersionSearch | None = None) -> Response:
     """List the versions of an assistant, newest first."""
     search = body or VersionSearch()
-    found = await langgraph_assistants.list_versions(
+    matches = await langgraph_assistants.list_versions(
         caller.database,
         caller.tenant_id,
         caller.context.graphs,
@@ -109,7 +109,7 @@ async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: Version
         search.limit,
         search.offset,
     )
-    return respond_json([render_assistant(one) for one in found])
+    return respond_json([render_assistant(one) for one in matches])
 
 
 @router.post("/{assistant_id}/latest")
@@ -154,14 +154,14 @@ async def _get(caller: Caller, assistant_id: UUID | str) -> AssistantRow:
     )
 
 
-async def _list(caller: Caller, wanted: AssistantFilter) -> Sequence[AssistantRow]:
+async def _list(caller: Caller, criteria: AssistantFilter) -> Sequence[AssistantRow]:
     return await langgraph_assistants.list_assistants(
         caller.database,
         caller.tenant_id,
         caller.context.graphs,
-        graph=wanted.graph_id,
-        name=wanted.name,
-        metadata=wanted.metadata,
+        graph=criteria.graph_id,
+        name=criteria.name,
+        metadata=criteria.metadata,
     )
 
 

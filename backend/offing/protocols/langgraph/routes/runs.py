@@ -50,8 +50,8 @@ async def list_runs(
     select: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """List the runs of a thread, newest first."""
-    found = await langgraph_runs.list_runs(caller.database, caller.tenant_id, thread_id)
-    page = [run for run in found if status in (None, find_run_status(run))][offset : offset + limit]
+    matches = await langgraph_runs.list_runs(caller.database, caller.tenant_id, thread_id)
+    page = [run for run in matches if status in (None, find_run_status(run))][offset : offset + limit]
     rendered = [render_run(run) for run in page]
     return respond_json([{k: v for k, v in one.items() if k in select} for one in rendered] if select else rendered)
 

@@ -49,8 +49,8 @@ async def cancel_runs(
     """Cancel runs of a thread: those that are named, or those of a status."""
     if body.thread_id is None:
         raise InvalidInput("thread_id", "it is missing", "Name the thread whose runs to cancel.")
-    found = await langgraph_runs.list_runs(caller.database, caller.tenant_id, body.thread_id)
-    active = [run for run in found if run.status not in TERMINAL_STATUSES]
+    matches = await langgraph_runs.list_runs(caller.database, caller.tenant_id, body.thread_id)
+    active = [run for run in matches if run.status not in TERMINAL_STATUSES]
     if body.run_ids is not None:
         active = [run for run in active if run.id in body.run_ids]
     if body.status in ("pending", "running"):

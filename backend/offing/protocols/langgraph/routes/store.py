@@ -53,27 +53,27 @@ async def delete_item(caller: CurrentCaller, body: ItemKey) -> Response:
 @router.post("/items/search")
 async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
     """List the items below a namespace that match a filter."""
-    found = await _open(caller).asearch(
+    matches = await _open(caller).asearch(
         tuple(body.namespace_prefix),
         filter=body.filter,
         limit=body.limit,
         offset=body.offset,
         refresh_ttl=body.refresh_ttl,
     )
-    return respond_json({"items": [{**_render(item), "score": item.score} for item in found]})
+    return respond_json({"items": [{**_render(item), "score": item.score} for item in matches]})
 
 
 @router.post("/namespaces")
 async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Response:
     """List namespaces."""
-    found = await _open(caller).alist_namespaces(
+    matches = await _open(caller).alist_namespaces(
         prefix=tuple(body.prefix) if body.prefix else None,
         suffix=tuple(body.suffix) if body.suffix else None,
         max_depth=body.max_depth,
         limit=body.limit,
         offset=body.offset,
     )
-    return respond_json({"namespaces": [list(one) for one in found]})
+    return respond_json({"namespaces": [list(one) for one in matches]})
 
 
 def _check_text(field: str, text: str) -> None:

@@ -27,11 +27,11 @@ router = APIRouter(prefix="/threads")
 @router.post("")
 async def create_thread(caller: CurrentCaller, body: ThreadIn | None = None) -> Response:
     """Create a thread, with states if `supersteps` has some."""
-    given = body or ThreadIn()
-    new = NewThread(given.thread_id, given.metadata, keeps_existing=given.if_exists == "do_nothing")
+    fields = body or ThreadIn()
+    new = NewThread(fields.thread_id, fields.metadata, keeps_existing=fields.if_exists == "do_nothing")
     thread = await langgraph_threads.create_thread(caller.database, caller.tenant_id, new)
-    if given.supersteps:
-        await _write_supersteps(caller, thread, [step.updates for step in given.supersteps])
+    if fields.supersteps:
+        await _write_supersteps(caller, thread, [step.updates for step in fields.supersteps])
         thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread.id)
     return respond_json(await _render(caller, thread))
 
@@ -51,7 +51,7 @@ async def search_threads(caller: CurrentCaller, body: ThreadSearch | None = None
     """List the threads of LangGraph's clients."""
     search = body or ThreadSearch()
     chosen = _filter(search, tuple(search.ids) if search.ids is not None else None)
-    found = await langgraph_threads.list_threads(
+    matches = await langgraph_threads.list_threads(
         caller.database,
         caller.tenant_id,
         chosen,
@@ -61,7 +61,7 @@ async def search_threads(caller: CurrentCaller, body: ThreadSearch | None = None
         offset=search.offset,
     )
     total = await langgraph_threads.count_threads(caller.database, caller.tenant_id, chosen)
-    page = [await _render(caller, one) for one in found]
+    page = [await _render(caller, one) for one in matches]
     return respond_page(page, limit=search.limit, offset=search.offset, total=total, select=search.select)
 
 
@@ -101,10 +101,10 @@ async def copy_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
     return respond_json(await _render(caller, copied))
 
 
-def _filter(given: ThreadFilterIn, ids: tuple[UUID, ...] | None) -> ThreadFilter:
-    if given.values:
+def _filter(fields: ThreadFilterIn, ids: tuple[UUID, ...] | None) -> ThreadFilter:
+    if fields.values:
         raise InvalidInput("values", "threads cannot be found by the values of their state", "Use metadata.")
-    return ThreadFilter(given.metadata, given.status, ids)
+    return ThreadFilter(fields.metadata, fields.status, ids)
 
 
 async def _render(caller: Caller, thread: LangGraphThreadRow) -> dict[str, object]:
