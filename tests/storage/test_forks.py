@@ -8,6 +8,7 @@ import pytest
 from offing.storage import forks
 
 COPIED = {
+    "langgraph_run": forks.COPY_LANGGRAPH_RUN,
     "step": forks.COPY_STEPS,
     "intent": forks.COPY_INTENTS,
     "segment": forks.COPY_SEGMENTS,
@@ -32,9 +33,14 @@ LEFT = {
 is shared anyway. The words of a fork are indexed anew.
 """
 
-ANEW = {"checkpoint": {"nth"}, "role_call": {"is_final"}, "report": {"edited_by", "edited_in"}}
-"""Checkpoints are numbered in the order in which they are copied, no role has ended the fork, and a version that
-a person saved is not copied.
+ANEW = {
+    "langgraph_run": {"deletes_thread"},
+    "checkpoint": {"nth"},
+    "role_call": {"is_final"},
+    "report": {"edited_by", "edited_in"},
+}
+"""The thread of a fork is kept, checkpoints are numbered in the order in which they are copied, no role has ended the
+fork, and a version that a person saved is not copied.
 """
 
 COLUMNS = "select column_name from information_schema.columns where table_schema = 'app' and table_name = %s"

@@ -226,6 +226,14 @@ POPULATE = {
         insert into app.webhook_attempt (webhook_id, event_id, number, tenant_id, status, ms)
         values (%(run)s, %(run)s, 1, %(tenant)s, 503, 12);
     """,
+    "0047_langgraph": """
+        insert into app.langgraph_run (run_id, tenant_id, assistant_id, multitask, arguments)
+        values (%(run)s, %(tenant)s, %(run)s, 'enqueue', '{"input": null}');
+        insert into app.langgraph_thread (thread_id, tenant_id, metadata) values (%(run)s, %(tenant)s, '{"a": 1}');
+        insert into app.assistant (id, tenant_id, version) values (%(run)s, %(tenant)s, 1);
+        insert into app.assistant_version (assistant_id, version, tenant_id, graph, name)
+        values (%(run)s, 1, %(tenant)s, 'counting', 'Mine');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

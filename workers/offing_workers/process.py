@@ -24,6 +24,7 @@ from offing.bus.dispatch import CeleryDispatcher
 from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
 from offing.bus.queue_channel import QueueChannel
+from offing.bus.run_streams import RunStreams
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
 from offing.models.call_slots import install_call_slots
@@ -141,7 +142,7 @@ class WorkerProcess:
         )
         self._database = await pool.__aenter__()
         self._live_bus, self._control_channel = LiveBus(self._redis_url), ControlChannel(self._redis_url)
-        self._queue_channel = QueueChannel(self._redis_url)
+        self._queue_channel, self._run_streams = QueueChannel(self._redis_url), RunStreams(self._redis_url)
         self._call_slots = RedisCallSlots(self._redis_url, settings.lease_seconds)
         install_call_slots(self._call_slots)
         self._live_publisher = LivePublisher(self._live_bus)
@@ -171,6 +172,7 @@ class WorkerProcess:
         await self._tool_backends_context.__aexit__(None, None, None)
         await self._live_publisher.close()
         await self._queue_channel.close()
+        await self._run_streams.__aexit__()
         await self._call_slots.close()
         await self._control_channel.close()
         await self._live_bus.close()
@@ -197,7 +199,15 @@ class WorkerProcess:
             term, self._settings.slice_max_turns, self._settings.slice_max_seconds, keep, self._settings.max_store_items
         )
         slice = Slice(
-            self._database, self._live_publisher, self, self._graphs, claim, claimed_run, limits, self._tool_backends
+            self._database,
+            self._live_publisher,
+            self,
+            self._graphs,
+            claim,
+            claimed_run,
+            limits,
+            self._tool_backends,
+            self._run_streams,
         )
         claimed_run.task = asyncio.create_task(slice.advance_run())
         if self._draining:

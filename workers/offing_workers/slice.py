@@ -16,6 +16,7 @@ from langgraph.errors import GraphDrained
 from langgraph.types import Command, Interrupt
 
 from offing.bus.notifier import RunDispatcher
+from offing.bus.run_streams import RunStreams
 from offing.core.answer_draft import DraftEnd
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
@@ -42,6 +43,7 @@ from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.epoch import EpochDatabase
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from offing_workers.graph_upgrade import upgrade_run, upgrade_thread
+from offing_workers.langgraph_run import LangGraphRun, load_langgraph_run
 from offing_workers.live_publisher import LiveEventPublisher
 from offing_workers.trace_spans import open_slice_span
 
@@ -93,20 +95,26 @@ class Slice:
         claimed_run: ClaimedRun,
         limits: SliceLimits,
         tool_backends: ToolBackends | None = None,
+        run_streams: RunStreams | None = None,
     ) -> None:
-        """If `tool_backends` is `None`, runs with web access run without it."""
+        """If `tool_backends` is `None`, runs with web access run without it.
+
+        `run_streams` are the streams of LangGraph's clients. `None` means that no such client makes runs here.
+        """
         self._pool, self._live_publisher, self._dispatcher, self._graphs = database, live_publisher, dispatcher, graphs
         self._database = EpochDatabase(database)
         self._abort: Callable[[], None] = lambda: None
         """Ends the journal of the epoch."""
         self._reads_again = False
         self._claim, self._claimed_run, self._limits, self._fence = claim, claimed_run, limits, claim.fence
-        self._tool_backends = tool_backends
+        self._tool_backends, self._run_streams = tool_backends, run_streams
         self._is_first_claim, self._has_start_step = claim.fence.number == 1, False
         self._writes_at_exit, self._is_rollout = False, False
         self._parent_run_id: UUID | None = None
         """The parent run, which may wait for this run. `None` means that there is none."""
         self._progress = GraphProgress()
+        self._langgraph: LangGraphRun | None = None
+        """What a client of LangGraph's API asked for. `None` means that another client made the run."""
         self.needs_finalization = False
         """Whether the run is a rollout that this slice started to end.
 
@@ -188,6 +196,7 @@ class Slice:
                 keep_latest=self._limits.max_checkpoints,
             )
             opened_run = await self._load_run(connection, row, saver, graph)
+            self._langgraph = await load_langgraph_run(connection, self._fence.tenant_id, row, self._run_streams)
             start = await self._send_start_step(connection, row, opened_run)
         if start is not None:
             self._has_start_step = True
@@ -349,19 +358,26 @@ class Slice:
         self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
     ) -> tuple[Interrupt, ...]:
         """Execute the graph, and return the interrupts for which it waits. Empty means that it has ended."""
-        graph_input = (
-            await self._build_resume_command(checkpointer, loaded_run)
-            if loaded_run.has_begun_graph
-            else graph.initial_state(loaded_run.active_run.context.run)
-        )
+        graph_input = await self._build_graph_input(graph, checkpointer, loaded_run)
         how: dict[str, Any] = {
             "durability": "exit" if self._writes_at_exit else "sync",
             "control": self._claimed_run.control,
         }
+        if self._langgraph is not None:
+            invocation = self._langgraph.build_invocation(has_begun=loaded_run.has_begun_graph)
+            how |= {"durability": self._langgraph.durability, "invocation": invocation, "read_state": True}
         self._progress = await execute_graph(
             graph, loaded_run.active_run, checkpointer, graph_input, thread_id=str(self._fence.thread_id), **how
         )
         return self._progress.interrupts
+
+    async def _build_graph_input(self, graph: Graph, checkpointer: FencedCheckpointer, loaded_run: LoadedRun) -> Any:
+        """Return the input of the graph: the run's own, or what continues a run that has begun."""
+        if loaded_run.has_begun_graph:
+            return await self._build_resume_command(checkpointer, loaded_run)
+        if self._langgraph is not None and graph.langgraph_adapter is not None:
+            return self._langgraph.build_input()
+        return graph.initial_state(loaded_run.active_run.context.run)
 
     async def _build_resume_command(
         self, checkpointer: FencedCheckpointer, loaded_run: LoadedRun
@@ -381,6 +397,8 @@ class Slice:
         waits = collect_waits(raised_interrupts)
         if self._claimed_run.drain_reason in (DrainReason.CANCEL, DrainReason.PAUSE, DrainReason.LEASE_LOST):
             return await self._handle_drain(graph, checkpointer, loaded_run)
+        if self._langgraph is not None and waits.are_of_graph_alone:  # another run of the thread resumes it
+            return await self._end_run(loaded_run, checkpointer, graph, RunStatus.DONE, StopReason.ANSWERED)
         if waits.needs_human_input and (reason := self._claimed_run.forced_stop_reason):
             return await self._end_run(loaded_run, checkpointer, graph, RunStatus.DONE, reason)
         if waits.needs_human_input and self._is_rollout:
@@ -472,6 +490,8 @@ class Slice:
             )
             if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
                 await checkpointer.flush(connection)
+            if self._langgraph is not None and release.status in TERMINAL_STATUSES:
+                await self._langgraph.record_end(connection, release.status, self._progress)
             await runs.release_run(connection, self._fence, release)
 
         self._claimed_run.is_releasing = True
@@ -492,6 +512,8 @@ class Slice:
     ) -> None:
         report = await loaded_run.active_run.components.reports.find_latest_report()
         own = None if report else await final_report.build_adapter_report(graph, loaded_run.active_run, self._progress)
+        if self._langgraph is not None and own is None and graph.langgraph_adapter is not None:
+            own = self._langgraph.draft_state_report(self._progress.state)
         stop = reason or (StopReason(report.stop_reason) if report else final_report.choose_stop_reason(own))
         entries = [JournalEntry(draft_end_step(status, stop, detail=detail))]
         if report is None and status is not RunStatus.CANCELLED:
@@ -499,5 +521,8 @@ class Slice:
         self.needs_finalization = self._is_rollout
         await self._release(checkpointer, Release(status, stop_reason=stop, error=detail or None), *entries)
         await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
+        if self._langgraph is not None:
+            await self._langgraph.announce_end(status, detail)
+            await self._dispatcher.dispatch_run(self._fence.run_id)  # the end may have queued the thread's next run
         if self._parent_run_id is not None:
             await self._dispatcher.dispatch_run(self._parent_run_id)

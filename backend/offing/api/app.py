@@ -9,6 +9,7 @@ from offing.api import openapi, problems, web_ui
 from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
+from offing.api.langgraph import mount_langgraph
 from offing.api.routes import (
     api_keys,
     asking,
@@ -69,6 +70,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     _install_routes(app)
+    mount_langgraph(app)
     web_ui.install_web_ui(app, find_web_dir())
     problems.install_error_handlers(app)
     app.add_middleware(problems.UnhandledErrorMiddleware)

@@ -19,6 +19,7 @@ from offing.api.stream_limits import StreamLimits
 from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
+from offing.bus.run_streams import RunStreams
 from offing.core.model import EngineConfig
 from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
@@ -47,6 +48,8 @@ class AppDependencies:
     bus: LiveBus
     run_reads: SharedRunReads
     """What the followers of runs read."""
+    run_streams: RunStreams
+    """What runs of LangGraph's clients stream."""
     authenticator: CachedAuthenticator
     stream_limits: StreamLimits
     public_limits: PublicLimits
@@ -82,6 +85,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
     async with (
         Database(app_url, max_connections=settings.pool_size) as database,
         BusNotifier(redis_url) as notifier,
+        RunStreams(redis_url) as run_streams,
         webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
         McpClient(environment.VARIABLES) as mcp_client,
@@ -97,6 +101,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
             notifier=bounded_notifier,
             bus=notifier.live,
             run_reads=SharedRunReads(database, notifier.live, settings.lease_seconds),
+            run_streams=run_streams,
             authenticator=CachedAuthenticator(database),
             stream_limits=StreamLimits(settings.max_streams_per_tenant, settings.max_streams_per_key),
             public_limits=PublicLimits(),

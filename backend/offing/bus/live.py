@@ -373,6 +373,12 @@ class LiveBus:
         """
         return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
 
+    def subscribe_stream(self, tenant_id: UUID, run_id: UUID) -> AbstractAsyncContextManager[Subscriber]:
+        """Subscribe to a run and to its stream (`offing.bus.run_streams`). News of the stream is a `ResyncEvent`."""
+        return self._open_subscriber(
+            frozenset((_channel_name(tenant_id, run_id), stream_channel_name(tenant_id, run_id)))
+        )
+
     @asynccontextmanager
     async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
         follower = Subscriber(lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS)
@@ -523,6 +529,11 @@ _PROBE_CHANNEL = "offing:live"
 
 def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
     return f"offing:live:{tenant_id}:{run_id}"
+
+
+def stream_channel_name(tenant_id: UUID, run_id: UUID) -> str:
+    """Return the name of the channel that tells of new events in the stream of a run."""
+    return f"offing:stream:{tenant_id}:{run_id}"
 
 
 def _action_key(tenant_id: UUID, run_id: UUID) -> str:

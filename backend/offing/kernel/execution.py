@@ -21,6 +21,7 @@ from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shorten_line
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.invocation_values import build_run_channels
+from offing.kernel.langgraph_invocation import GraphInvocation
 from offing.kernel.recorded_calls import NOTE_KINDS
 from offing.kernel.run_setup import ActiveRun
 from offing.kernel.run_store import JournalEntry
@@ -63,6 +64,8 @@ class GraphProgress:
     stop_reason: StopReason | None = None
     """Why the graph was stopped before it ended. `None` means that it was not stopped."""
     detail: str = ""
+    next_nodes: tuple[str, ...] = ()
+    """The nodes that come next if the graph stopped before its end. Empty also if the state was not requested."""
 
 
 @cache
@@ -109,13 +112,15 @@ async def execute_graph(
     *,
     thread_id: str,
     read_state: bool = False,
+    invocation: GraphInvocation | None = None,
     **stream_options: Any,
 ) -> GraphProgress:
     """Execute a graph until it ends, interrupts itself, or a limit of the run stops it.
 
     Raises the exceptions of the graph's code. `graph_input` is the input, a `Command` that resumes the
     graph, or `None` to continue from its position. With `read_state`, the state of a graph that uses
-    the SDK is returned, too. `stream_options` are further arguments of LangGraph's `astream`.
+    the SDK is returned, too. `invocation` is how a client of LangGraph's API invokes the graph.
+    `stream_options` are further arguments of LangGraph's `astream`.
     """
     async with _open_compiled(graph, thread_id) as built:
         return await _execute_compiled(
@@ -152,20 +157,25 @@ async def _execute_compiled(
         checkpointer.set_triggers(built.trigger_to_nodes)
     channels = build_run_channels(built.channels, str(run.context.run.id))
     runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
-    config, raised, notes = _build_config(graph, run, thread_id), list[Interrupt](), _StreamNotes(run)
+    config, raised, notes = _build_config(graph, run, thread_id, invocation), list[Interrupt](), _StreamNotes(run)
     stop, detail = None, ""
     watched = _is_watched(graph)
     modes = ["updates", "custom"] if watched else ["updates"]
-    streams = {"stream_mode": modes, "subgraphs": watched}
+    streams: dict[str, Any] = {"stream_mode": modes, "subgraphs": watched}
+    if invocation is not None:
+        streams["stream_mode"] = list(dict.fromkeys([*modes, *invocation.modes]))
+        streams |= {"subgraphs": watched or invocation.with_subgraphs, **invocation.list_stream_options()}
     around = graph.langgraph_adapter.execution_context() if graph.langgraph_adapter else nullcontext()
     try:
         with use_run(run.context) as stopped_by, around:
             async for *namespaces, mode, chunk in runnable.astream(
-                graph_input, config, context=_build_runtime_context(graph, run), **streams, **stream_options
+                graph_input, config, context=_build_runtime_context(graph, run, invocation), **streams, **stream_options
             ):
+                if invocation is not None:
+                    await _show_chunk(invocation, namespaces, mode, chunk)
                 if mode == "custom":
                     await notes.add(chunk)
-                elif not any(namespaces):
+                elif mode == "updates" and not any(namespaces):
                     raised += find_interrupts([chunk])
         stop = stopped_by()  # a graph that catches every error may continue to its end although it was stopped
     except RunStopped as stopped:
@@ -174,25 +184,39 @@ async def _execute_compiled(
         if graph.langgraph_adapter is None:
             raise
         stop, detail = failed.stop_reason, str(failed)
-    state = await runnable.aget_state(config) if graph.langgraph_adapter or read_state else None
-    return GraphProgress(tuple(raised), state.values if state else {}, stop, detail)
+    position = {"configurable": {"thread_id": thread_id}}  # not the checkpoint that the run may have started from
+    state = await runnable.aget_state(position) if graph.langgraph_adapter or read_state else None
+    return GraphProgress(tuple(raised), state.values if state else {}, stop, detail, tuple(state.next) if state else ())
 
 
-def _build_runtime_context(graph: Graph, run: ActiveRun) -> Any:
-    """Return LangGraph's runtime context: the run, or the context that an adapted graph declares."""
+async def _show_chunk(invocation: GraphInvocation, namespaces: list[Any], mode: str, chunk: Any) -> None:
+    """Pass a streamed value on to the client, if it asked for it."""
+    namespace: tuple[str, ...] = namespaces[0] if namespaces else ()
+    if mode in invocation.modes and (invocation.with_subgraphs or not namespace):
+        await invocation.observe(namespace, mode, chunk)
+
+
+def _build_runtime_context(graph: Graph, run: ActiveRun, invocation: GraphInvocation | None) -> Any:
+    """Return LangGraph's runtime context: the run, or the context that a client or an adapted graph declares."""
     if graph.langgraph_adapter is None:
         return run.context
+    if invocation is not None and invocation.context is not None:
+        return dict(invocation.context)
     return graph.langgraph_adapter.context(run.context.run) if graph.langgraph_adapter.context else None
 
 
-def _build_config(graph: Graph, run: ActiveRun, thread_id: str) -> dict[str, Any]:
+def _build_config(graph: Graph, run: ActiveRun, thread_id: str, invocation: GraphInvocation | None) -> dict[str, Any]:
     spans = run.components.spans.node_spans
-    config = {
-        "configurable": {"thread_id": thread_id},
+    config: dict[str, Any] = {
+        "configurable": {**(invocation.configurable if invocation else {}), "thread_id": thread_id},
         "callbacks": [*([run.paths] if _is_watched(graph) else []), *([spans] if spans else [])],
     }
     if graph.langgraph_adapter is None:
         return {**config, "recursion_limit": MAX_SUPERSTEPS}
+    if invocation is not None:
+        config |= {"tags": list(invocation.tags), "metadata": dict(invocation.metadata)}
+        if invocation.recursion_limit is not None:
+            config["recursion_limit"] = invocation.recursion_limit
     return {**config, "max_concurrency": MAX_CONCURRENCY}
 
 

@@ -50,6 +50,11 @@ class PendingWaits:
         return bool(self.request_numbers or self.interrupts)
 
     @property
+    def are_of_graph_alone(self) -> bool:
+        """Whether the graph waits only for interrupts that it raised itself."""
+        return bool(self.interrupts) and not (self.request_numbers or self.run_id_groups)
+
+    @property
     def description(self) -> str:
         """A description of what the run waits for, for display."""
         started = sum(len(each) for each in self.run_id_groups)

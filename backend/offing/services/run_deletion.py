@@ -26,12 +26,13 @@ class DeletionResult:
 
 
 async def delete_run(
-    database: Database, tenant_id: UUID, run_id: UUID, *, with_later_runs: bool = False
+    database: Database, tenant_id: UUID, run_id: UUID, *, with_later_runs: bool = False, keeps_thread: bool = False
 ) -> DeletionResult:
     """Delete an ended run permanently with the runs that it started.
 
-    A later run of the thread began with the states of the run. It is deleted, too, if `with_later_runs`. Raises
-    NotFound, and Conflict if something of it is active or if a later run would remain.
+    A later run of the thread began with the states of the run. It is deleted, too, if `with_later_runs`. The thread is
+    deleted with its last run unless `keeps_thread`. Raises NotFound, and Conflict if something of it is active or if a
+    later run would remain.
     """
     async with database.transaction(tenant_id) as connection:
         await lift_timeouts(connection)
@@ -43,7 +44,9 @@ async def delete_run(
         descendants = await rows.lock_descendants(connection, deleted)
         _check_descendants(first, descendants)
         forks = await _list_inactive_forks(connection, first, [*deleted, *descendants])
-        await rows.delete_runs(connection, tenant_id, first.thread_id, deleted, list(descendants))
+        await rows.delete_runs(
+            connection, tenant_id, first.thread_id, deleted, list(descendants), keeps_thread=keeps_thread
+        )
     return DeletionResult(tuple(deleted), len(descendants), forks)
 
 

@@ -79,6 +79,10 @@ class RunRequest:
     traceparent: str | None = None
     durability: str = "sync"
     """The durability. `exit` writes nothing before a slice ends. A crash repeats the slice with the same seed."""
+    protocol: str | None = None
+    """The protocol of the client, such as `langgraph`. `None` means Offing's own. Runs of others follow no report."""
+    enqueued: bool = False
+    """Whether the run waits for the earlier runs of its thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +109,48 @@ async def submit_run(
     graph = graph_registry.get_graph(graphs, request.graph)
     check_report_style(graph, request.report_style)
     check_interactions(graph, request.interactions)
-    digest, default = _hash_request(request), default_engine or EngineConfig()
+    default = default_engine or EngineConfig()
     async with database.transaction(tenant_id) as connection:
         stored = await providers.list_stored(connection)
         if request.idempotency_key and (
             earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
         ):
-            return check_same_request(earlier, digest)
-        request, follow_up = await _place_in_thread(connection, request, graph, graphs)
-        engines = choose_engines(graph, {**request.default_engines, **request.engines}, default, stored)
-        new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
-        check_offline(graph, request.scope, new.engines, stored, request.remote_library_model)
-        new = replace(new, follow_up=follow_up)
-        new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
-        if request.thread_id is None:
-            await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
-        run = await runs.insert_run(connection, tenant_id, new)
-        first = await steps.append_external(connection, run.id, [_draft_queued_step(request, new.engines)])
+            return check_same_request(earlier, _hash_request(request))
+        run, first = await store_run(
+            connection, tenant_id, request, graphs=graphs, default_engine=default, servers=servers, stored=stored
+        )
     await notifier.dispatch_run(run.id)
     await notifier.publish_steps(tenant_id, run.id, first)
     return SubmittedRun(run, True)
+
+
+async def store_run(
+    connection: Connection,
+    tenant_id: UUID,
+    request: RunRequest,
+    *,
+    graphs: Mapping[str, Graph],
+    default_engine: EngineConfig,
+    servers: McpServerRegistry | None = None,
+    stored: StoredProviders | None = None,
+) -> tuple[RunRow, list[Step]]:
+    """Store a run and its first step in the caller's transaction.
+
+    The caller notifies the workers afterwards. `stored` are the tenant's providers; `None` reads them. Raises as
+    `submit_run`.
+    """
+    graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
+    providers_of_tenant = await providers.list_stored(connection) if stored is None else stored
+    request, follow_up = await _place_in_thread(connection, request, graph, graphs)
+    engines = choose_engines(graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant)
+    new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
+    check_offline(graph, request.scope, new.engines, providers_of_tenant, request.remote_library_model)
+    new = replace(new, follow_up=follow_up)
+    new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
+    if request.thread_id is None:
+        await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
+    run = await runs.insert_run(connection, tenant_id, new)
+    return run, await steps.append_external(connection, run.id, [_draft_queued_step(request, new.engines)])
 
 
 async def cancel_run(
@@ -263,6 +289,8 @@ async def _place_in_thread(
     if thread_id is None:
         return request, None
     request = await _inherit_from_thread(connection, replace(request, thread_id=thread_id), thread_id, graph)
+    if request.protocol is not None:
+        return request, None
     return request, await follow_ups.resolve_follow_up(connection, request.follow_up, thread_id, graph, graphs)
 
 
@@ -327,6 +355,8 @@ def _build_run(
         requested_tool_policy=None if request.tool_policy is None else request.tool_policy.model_dump(mode="json"),
         report_style=None if style is None or style.is_empty else style,
         interactions=request.interactions,
+        protocol=request.protocol,
+        enqueued=request.enqueued,
     )
 
 

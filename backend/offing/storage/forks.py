@@ -82,19 +82,25 @@ INSERT_RUN = f"""
                      durability, status,
                      fence, next_seq, progress_seq, turns, tokens, cost_usd, work_seconds, forked_from_id,
                      forked_at_seq,
-                     forked_kind, forked_usage, follow_up, interactions)
+                     forked_kind, forked_usage, follow_up, interactions, protocol)
     select %(id)s, tenant_id, %(thread)s, graph, %(graph_version)s, question, %(engines)s, %(policy)s,
            %(policy_sha256)s, %(budget)s, requested_tool_policy, report_style, scope, seed, %(idempotency_key)s,
            %(request_sha256)s, %(traceparent)s, 'interactive',
            'sync', 'queued', greatest(fence, 1), %(at)s + 1, %(at)s, %(turns)s, %(tokens)s,
            %(cost_usd)s, %(seconds)s, id,
-           %(at)s, coalesce(forked_kind, kind), %(usage)s, follow_up, interactions
+           %(at)s, coalesce(forked_kind, kind), %(usage)s, follow_up, interactions, protocol
       from run where id = %(origin)s
     returning {runs.COLUMNS}
 """
 """Claims of the fork have higher fencing tokens than those of its origin, so none is taken for the
 first claim of a run.
 """
+
+COPY_LANGGRAPH_RUN = """
+    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments)
+    select %(id)s, tenant_id, assistant_id, metadata, multitask, arguments from langgraph_run where run_id = %(origin)s
+"""
+"""The thread of a fork is kept, even if the origin's is deleted with its end."""
 
 COPY_STEPS = """
     insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn, superstep, path,
@@ -314,6 +320,7 @@ async def insert_fork(connection: Connection, origin: RunRow, new: NewFork) -> R
     parameters = _fork_parameters(origin, new)
     row = await (await connection.execute(INSERT_RUN, parameters)).fetchone()
     for statement in (
+        COPY_LANGGRAPH_RUN,
         COPY_STEPS,
         COPY_INTENTS,
         COPY_CHECKPOINTS,

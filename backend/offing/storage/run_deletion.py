@@ -116,9 +116,18 @@ async def list_forks(connection: Connection, run_ids: Sequence[UUID]) -> list[tu
 
 
 async def delete_runs(
-    connection: Connection, tenant_id: UUID, thread_id: UUID, run_ids: Sequence[UUID], descendants: Sequence[UUID]
+    connection: Connection,
+    tenant_id: UUID,
+    thread_id: UUID,
+    run_ids: Sequence[UUID],
+    descendants: Sequence[UUID],
+    *,
+    keeps_thread: bool = False,
 ) -> None:
-    """Delete ended runs of this thread with the runs that they started. All of them must be locked."""
+    """Delete ended runs of this thread with the runs that they started. All of them must be locked.
+
+    The thread is deleted with its last run unless `keeps_thread`.
+    """
     everything = [*run_ids, *descendants]
     threads = [row[0] for row in await (await connection.execute(LIST_THREADS, (everything,))).fetchall()]
     parts = [row[0] for row in await (await connection.execute(LIST_PROMPT_PARTS, (everything,))).fetchall()]
@@ -126,7 +135,8 @@ async def delete_runs(
         await connection.execute(statement, {"runs": everything, "threads": threads})
     await connection.execute(DELETE_STATES, {"thread": thread_id, "runs": everything}, prepare=False)
     await connection.execute(DELETE_RUNS, (list(run_ids),))
-    await connection.execute(DELETE_EMPTY_THREAD, (thread_id,))
+    if not keeps_thread:
+        await connection.execute(DELETE_EMPTY_THREAD, (thread_id,))
     await _delete_prompt_parts(connection, tenant_id, parts)
 
 

@@ -31,7 +31,7 @@ COLUMNS = """
     work_seconds,
     next_seq, created_at, started_at, ended_at, traceparent, kind, durability, waiting_since, forked_from_id,
     forked_at_seq,
-    forked_kind, report_style, follow_up, interactions
+    forked_kind, report_style, follow_up, interactions, protocol
 """
 
 INSERT_RUN = f"""
@@ -39,11 +39,12 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, report_style, follow_up, interactions, status)
+                     durability, report_style, follow_up, interactions, protocol, enqueued, status)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
             %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
-            %(report_style)s, %(follow_up)s, %(interactions)s, 'queued')
+            %(report_style)s, %(follow_up)s, %(interactions)s, %(protocol)s, %(enqueued)s,
+            case when %(enqueued)s then 'waiting' else 'queued' end)
     returning {COLUMNS}
 """
 
@@ -196,6 +197,8 @@ class RunRow:
     """The earlier report that the run is about. `None` means that there is none."""
     interactions: frozenset[Interaction] = frozenset()
     """When the run asks a person before it researches. Empty means never."""
+    protocol: str | None = None
+    """The protocol of the client that made the run, such as `langgraph`. `None` means Offing's own."""
 
     @property
     def is_terminal(self) -> bool:
@@ -235,6 +238,10 @@ class NewRun:
     follow_up: FollowUp | None = None
     interactions: frozenset[Interaction] = frozenset()
     """When the run asks a person before it researches. Empty means never."""
+    protocol: str | None = None
+    """The protocol of the client that makes the run. `None` means Offing's own."""
+    enqueued: bool = False
+    """Whether the run waits for the earlier runs of its thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +499,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
     (id_, thread, graph, version, question, engines, policy, policy_sha256, budget, scope, seed, status) = row[:12]
     (stop, error, waiting, fence, cancel, pause, deadline, turns, tokens, usd, seconds) = row[12:23]
     (next_seq, created, started, ended, traceparent, kind, durability, waiting_since) = row[23:31]
-    (*forked, style, follow_up, interactions) = row[31:]
+    (*forked, style, follow_up, interactions, protocol) = row[31:]
     return RunRow(
         id_,
         thread,
@@ -526,6 +533,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         report_style=parse_report_style(style),
         follow_up=None if follow_up is None else follow_up_from_json(follow_up),
         interactions=frozenset(map(Interaction, interactions)),
+        protocol=protocol,
     )
 
 
@@ -579,6 +587,8 @@ def _run_parameters(new: NewRun) -> dict[str, Any]:
         "report_style": None if new.report_style is None else _jsonb(new.report_style.model_dump(mode="json")),
         "follow_up": None if new.follow_up is None else _jsonb(follow_up_to_json(new.follow_up)),
         "interactions": sorted(new.interactions),
+        "protocol": new.protocol,
+        "enqueued": new.enqueued,
     }
 
 

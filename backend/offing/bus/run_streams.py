@@ -1,0 +1,132 @@
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+"""Streams of runs for LangGraph's clients, kept in Redis for an hour after their last event.
+
+A reader continues after any event that is still kept. Appending is best effort: a worker never fails because of Redis,
+and a reader takes the end of a run from Postgres.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import UUID
+
+import structlog
+from redis.asyncio import Redis
+
+from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS, stream_channel_name
+
+KEPT_SECONDS = 3600
+"""Time for which a stream is kept after its last event."""
+
+MAX_KEPT_EVENTS = 20_000
+"""Approximate maximum number of events that are kept of a run; older ones are dropped."""
+
+END_EVENT = "end"
+"""Name of the last event of a stream. It is not sent to clients."""
+
+FIRST_ID = "0"
+"""The id before the first event of every stream."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """An event of a run as its clients get it."""
+
+    event: str
+    """Its name: a stream mode, with the namespace of a subgraph after a vertical bar."""
+    data: bytes
+    """JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """An event in a stream."""
+
+    id: str
+    """Its place in the stream: milliseconds and a number."""
+    event: StreamEvent
+
+
+class RunStreams:
+    """The streams of runs in Redis. It belongs to one event loop and connects when it is first used."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis: Redis = Redis.from_url(
+            redis_url, socket_connect_timeout=PUBLISH_TIMEOUT_SECONDS, socket_timeout=4 * PUBLISH_TIMEOUT_SECONDS
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._redis.aclose()
+
+    async def append(self, tenant_id: UUID, run_id: UUID, events: Sequence[StreamEvent]) -> bool:
+        """Append events and wake the readers. Return whether Redis accepted them."""
+        key = _stream_key(tenant_id, run_id)
+        try:
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for event in events:
+                    fields: dict[Any, Any] = {"event": event.event, "data": event.data}
+                    pipe.xadd(key, fields, maxlen=MAX_KEPT_EVENTS, approximate=True)
+                pipe.expire(key, KEPT_SECONDS)
+                pipe.publish(stream_channel_name(tenant_id, run_id), b'{"steps":[]}')
+                await pipe.execute()
+        except REDIS_ERRORS as error:
+            log.warning("events of a stream were not published", run=str(run_id), error=type(error).__name__)
+            return False
+        return True
+
+    async def read_after(self, tenant_id: UUID, run_id: UUID, last_id: str, limit: int = 500) -> list[KeptEvent]:
+        """Return the events after `last_id`. None if there are none, or if Redis is unavailable."""
+        try:
+            rows: Any = await self._redis.xrange(_stream_key(tenant_id, run_id), min=f"({last_id}", count=limit)
+        except REDIS_ERRORS:
+            return []
+        return [KeptEvent(id.decode(), StreamEvent(fields[b"event"].decode(), fields[b"data"])) for id, fields in rows]
+
+    async def find_last_id(self, tenant_id: UUID, run_id: UUID) -> str:
+        """Return the id of the last event. `FIRST_ID` means that there is none."""
+        try:
+            rows: Any = await self._redis.xrevrange(_stream_key(tenant_id, run_id), count=1)
+        except REDIS_ERRORS:
+            return FIRST_ID
+        return rows[0][0].decode() if rows else FIRST_ID
+
+    async def delete(self, tenant_id: UUID, run_id: UUID) -> None:
+        """Delete the stream of a deleted run."""
+        try:
+            await self._redis.delete(_stream_key(tenant_id, run_id))
+        except REDIS_ERRORS as error:
+            log.warning("a stream was not deleted; it expires", run=str(run_id), error=type(error).__name__)
+
+
+class StreamSender:
+    """Sends the events of one claimed run in order, in the background and as few messages as possible."""
+
+    def __init__(self, streams: RunStreams, tenant_id: UUID, run_id: UUID) -> None:
+        self._streams, self._tenant, self._run = streams, tenant_id, run_id
+        self._waiting: list[StreamEvent] = []
+        self._sending: asyncio.Task[None] | None = None
+
+    def send(self, event: StreamEvent) -> None:
+        self._waiting.append(event)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_waiting())
+
+    async def flush(self) -> None:
+        """Wait until everything was sent, or given up."""
+        while self._sending is not None and not self._sending.done():
+            await asyncio.wait({self._sending})
+
+    async def _send_waiting(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            await self._streams.append(self._tenant, self._run, batch)
+
+
+def _stream_key(tenant_id: UUID, run_id: UUID) -> str:
+    return f"offing:events:{tenant_id}:{run_id}"

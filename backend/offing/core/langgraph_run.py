@@ -1,0 +1,61 @@
+"""What a client of LangGraph's API asks of one run. Values without input or output."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+Breakpoints = tuple[str, ...] | Literal["*"] | None
+"""Nodes at which a run stops. `*` means all nodes, `None` no node."""
+
+LANGGRAPH = "langgraph"
+"""The protocol of runs that LangGraph's clients make."""
+
+
+class Multitask(StrEnum):
+    """What happens to a run whose thread has an active run."""
+
+    ENQUEUE = "enqueue"
+    """It waits for the earlier runs."""
+    REJECT = "reject"
+    """It is rejected."""
+    INTERRUPT = "interrupt"
+    """The active run is cancelled and keeps what it has done."""
+    ROLLBACK = "rollback"
+    """The active run is cancelled and deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunArguments:
+    """How the graph of a run is invoked, and what of it is streamed."""
+
+    input: Any = None
+    """The graph's input. `None` without a command means to continue where the thread stopped."""
+    command: Mapping[str, Any] | None = None
+    """`resume`, `update` and `goto` as JSON. `None` means that the run has an input."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """`configurable`, `recursion_limit` and `tags`, with those of the assistant."""
+    context: Mapping[str, Any] | None = None
+    """The runtime context of the graph. `None` means the graph's own."""
+    checkpoint: Mapping[str, Any] | None = None
+    """`checkpoint_id` and `checkpoint_ns` of the checkpoint to start from. `None` means the latest."""
+    interrupt_before: Breakpoints = None
+    interrupt_after: Breakpoints = None
+    stream_modes: tuple[str, ...] = ("values",)
+    """What is streamed, in the words of the clients."""
+    stream_subgraphs: bool = False
+    durability: str = "async"
+    """When checkpoints are stored: `sync`, `async` or `exit`."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "RunArguments":
+        """Return the arguments that `to_json` stored."""
+        values: dict[str, Any] = dict(stored)
+        for name in ("interrupt_before", "interrupt_after"):
+            if isinstance(values[name], list):
+                values[name] = tuple(values[name])
+        values["stream_modes"] = tuple(values["stream_modes"])
+        return cls(**values)

@@ -1,0 +1,62 @@
+"""Events for LangGraph's clients, made from what a graph streams."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from langchain_core.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langgraph.types import Interrupt
+
+from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
+from offing.kernel.langgraph_invocation import Namespace
+
+INTERRUPT_KEY = "__interrupt__"
+
+
+@dataclass(slots=True)
+class EventEncoder:
+    """Converts the streamed values of one claim to events, by the modes that the client chose."""
+
+    modes: tuple[str, ...]
+    """In the words of the clients."""
+    _messages: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The messages that are being written, by id."""
+
+    def encode(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
+        """Return the events of a streamed value: names and data that are not JSON yet."""
+        suffix = "".join(f"|{name}" for name in namespace)
+        if mode == "messages":
+            yield from self._encode_message(suffix, *chunk)
+        elif (data := _without_transient_interrupts(chunk)) is not None:
+            yield f"{mode}{suffix}", data
+
+    def _encode_message(
+        self, suffix: str, message: BaseMessage, metadata: Mapping[str, Any]
+    ) -> Iterator[tuple[str, Any]]:
+        if "messages-tuple" in self.modes:
+            yield f"messages{suffix}", [message, metadata]
+        if "messages" not in self.modes:
+            return
+        name = str(message.id)
+        if name in self._messages and isinstance(message, AIMessageChunk):
+            self._messages[name] = self._messages[name] + message
+        else:
+            self._messages[name] = message
+            yield f"messages/metadata{suffix}", {name: {"metadata": metadata}}
+        whole, is_chunk = self._messages[name], isinstance(message, BaseMessageChunk)
+        yield (
+            f"messages/{'partial' if is_chunk else 'complete'}{suffix}",
+            [message_chunk_to_message(whole) if is_chunk else whole],
+        )
+
+
+def _without_transient_interrupts(chunk: Any) -> Any:
+    """Return a streamed value without interrupts for which the run itself waits. `None` means that nothing is left."""
+    if not isinstance(chunk, dict) or INTERRUPT_KEY not in chunk:
+        return chunk  # pyright: ignore[reportUnknownVariableType]
+    values = cast(dict[str, Any], chunk)
+    raised: list[Interrupt] = list(values[INTERRUPT_KEY] or ())
+    visible = [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
+    if raised and not visible:
+        return None
+    return {**values, INTERRUPT_KEY: visible}

@@ -1,0 +1,88 @@
+"""What the process that serves LangGraph's API provides: clients, graphs, and who sent a request."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from offing.bus.live import LiveBus
+from offing.bus.notifier import RunNotifier
+from offing.bus.run_streams import RunStreams
+from offing.core.model import EngineConfig
+from offing.mcp.server_registry import McpServerRegistry
+from offing.sdk import Graph
+from offing.services.langgraph_runs import RunPlatform
+from offing.storage.pool import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who sent a request."""
+
+    tenant_id: UUID
+    name: str
+    """Identifies the key or session, as in `key:<id>`."""
+    reauthenticate: Callable[[], Awaitable[object]]
+    """Checks that the key or session is still valid. Raises Unauthorized."""
+
+
+@dataclass(frozen=True, slots=True)
+class LangGraphContext:
+    """The clients and settings of the process."""
+
+    database: Database
+    notifier: RunNotifier
+    bus: LiveBus
+    run_streams: RunStreams
+    graphs: Mapping[str, Graph]
+    default_engine: EngineConfig
+    authenticate: Callable[[Request], Awaitable[Principal]]
+    """Returns who sent a request. Raises Unauthorized, or any HTTPException."""
+    role_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
+    """Engines that the operator configured for roles, by role name."""
+    mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
+    max_turns: int = 1000
+    """Maximum number of model calls of a run, because LangGraph's clients name none."""
+
+    @property
+    def platform(self) -> RunPlatform:
+        """Return what making a run needs."""
+        return RunPlatform(
+            self.database,
+            self.notifier,
+            self.bus,
+            self.graphs,
+            self.default_engine,
+            self.role_engines,
+            self.mcp_servers,
+            self.max_turns,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A request's context and who sent it."""
+
+    context: LangGraphContext
+    principal: Principal
+
+    @property
+    def tenant_id(self) -> UUID:
+        return self.principal.tenant_id
+
+    @property
+    def database(self) -> Database:
+        return self.context.database
+
+
+async def identify_caller(request: Request) -> Caller:
+    """Return who sent this request, looked up once."""
+    if (caller := getattr(request.state, "langgraph_caller", None)) is None:
+        context: LangGraphContext = request.app.state.get_context()
+        caller = request.state.langgraph_caller = Caller(context, await context.authenticate(request))
+    return caller
+
+
+CurrentCaller = Annotated[Caller, Depends(identify_caller)]

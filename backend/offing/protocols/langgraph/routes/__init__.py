@@ -1,0 +1,1 @@
+"""Routes of LangGraph's server API, one module per resource."""

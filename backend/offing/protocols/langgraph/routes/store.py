@@ -1,0 +1,91 @@
+"""Items of the tenant's LangGraph store."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
+
+from offing.core.errors import InvalidInput
+from offing.protocols.langgraph.bodies import ItemIn, ItemKey, ItemSearch, NamespaceSearch
+from offing.protocols.langgraph.context import Caller, CurrentCaller
+from offing.protocols.langgraph.rendering import respond_json
+from offing.services.store_items import PostgresStore
+
+router = APIRouter(prefix="/store")
+
+
+def _open(caller: Caller) -> PostgresStore:
+    return PostgresStore(caller.database, caller.tenant_id)
+
+
+@router.put("/items", status_code=204)
+async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
+    """Store an item. `ttl` is in minutes."""
+    more: dict[str, Any] = {} if body.ttl is None else {"ttl": body.ttl}
+    if body.index not in (None, False):
+        raise InvalidInput("index", "the store of this server has no index", "Leave it out, or send false.")
+    try:
+        await _open(caller).aput(tuple(body.namespace), body.key, body.value, **more)
+    except InvalidNamespaceError as error:
+        raise InvalidInput("namespace", str(error), "Use labels without periods, and not `langgraph`.") from error
+    return Response(status_code=204)
+
+
+@router.get("/items")
+async def get_item(
+    caller: CurrentCaller, key: str, namespace: Annotated[str, Query()] = "", refresh_ttl: bool | None = None
+) -> Response:
+    """Get an item, or null. The labels of `namespace` are separated by periods."""
+    labels = tuple(namespace.split(".")) if namespace else ()
+    _check_text("key", key)
+    _check_text("namespace", namespace)
+    item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
+    return respond_json(None if item is None else _render(item))
+
+
+@router.delete("/items", status_code=204)
+async def delete_item(caller: CurrentCaller, body: ItemKey) -> Response:
+    """Delete an item, if there is one."""
+    await _open(caller).adelete(tuple(body.namespace), body.key)
+    return Response(status_code=204)
+
+
+@router.post("/items/search")
+async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
+    """List the items below a namespace that match a filter."""
+    matches = await _open(caller).asearch(
+        tuple(body.namespace_prefix),
+        filter=body.filter,
+        limit=body.limit,
+        offset=body.offset,
+        refresh_ttl=body.refresh_ttl,
+    )
+    return respond_json({"items": [{**_render(item), "score": item.score} for item in matches]})
+
+
+@router.post("/namespaces")
+async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Response:
+    """List namespaces."""
+    matches = await _open(caller).alist_namespaces(
+        prefix=tuple(body.prefix) if body.prefix else None,
+        suffix=tuple(body.suffix) if body.suffix else None,
+        max_depth=body.max_depth,
+        limit=body.limit,
+        offset=body.offset,
+    )
+    return respond_json({"namespaces": [list(one) for one in matches]})
+
+
+def _check_text(field: str, text: str) -> None:
+    if "\0" in text:
+        raise InvalidInput(field, "it has a NUL character", "Remove it.")
+
+
+def _render(item: Item | SearchItem) -> dict[str, Any]:
+    return {
+        "namespace": list(item.namespace),
+        "key": item.key,
+        "value": item.value,
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }

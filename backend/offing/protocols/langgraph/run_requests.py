@@ -1,0 +1,116 @@
+"""Requests for runs: from their bodies to stored runs, and to what their clients follow."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from offing.bus.run_streams import FIRST_ID
+from offing.core.errors import InvalidInput
+from offing.core.langgraph_run import Multitask, RunArguments
+from offing.protocols.langgraph.bodies import RunIn
+from offing.protocols.langgraph.context import Caller
+from offing.protocols.langgraph.errors import Unsupported
+from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, wait_for_result
+from offing.protocols.langgraph.state_updates import locate_checkpoint
+from offing.services import langgraph_assistants, langgraph_runs
+from offing.services.langgraph_runs import NewLangGraphRun
+from offing.storage.assistants import AssistantRow
+from offing.storage.langgraph_runs import LangGraphRunRow
+
+
+async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> LangGraphRunRow:
+    """Store a run of an assistant. `thread_id` `None` means a thread of its own."""
+    _check_combination(thread_id, body)
+    assistant = await langgraph_assistants.get_assistant(
+        caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
+    )
+    new = NewLangGraphRun(
+        assistant.graph,
+        assistant.id,
+        _build_arguments(assistant, body),
+        thread_id,
+        body.metadata,
+        Multitask(body.multitask_strategy),
+        creates_thread=body.if_not_exists == "create",
+        deletes_thread=thread_id is None and body.on_completion != "keep",
+        delay_seconds=body.after_seconds or 0.0,
+    )
+    return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
+
+
+def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
+    if body.input is not None and body.command is not None:
+        raise InvalidInput("command", "the run also has an input", "Send one of both.")
+    if thread_id is not None and body.on_completion is not None:
+        raise Unsupported("on_completion", "only a run without a thread has it")
+    if thread_id is None and (body.command is not None and body.command.resume is not None):
+        raise InvalidInput("command.resume", "a run without a thread has nothing to resume", "Name the thread.")
+    if body.checkpoint_during is not None:
+        raise Unsupported("checkpoint_during", "it is replaced by durability")
+
+
+def _build_arguments(assistant: AssistantRow, body: RunIn) -> RunArguments:
+    fields = body.config.model_dump(exclude_none=True)
+    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **fields.get("configurable", {})}
+    context = {**assistant.context, **(body.context or {})}
+    command = None if body.command is None else body.command.model_dump(exclude_unset=True)
+    return RunArguments(
+        input=body.input,
+        command=command,
+        config={**assistant.config, **fields, "configurable": configurable},
+        context=context or None,
+        checkpoint=locate_checkpoint(body.checkpoint, body.checkpoint_id) or None,
+        interrupt_before=_parse_breakpoints(body.interrupt_before),
+        interrupt_after=_parse_breakpoints(body.interrupt_after),
+        stream_modes=tuple(body.stream_mode),
+        stream_subgraphs=body.stream_subgraphs,
+        durability=body.durability,
+    )
+
+
+def _parse_breakpoints(nodes: Any) -> Any:
+    return tuple(nodes) if isinstance(nodes, list) else nodes  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def describe_location(run: LangGraphRunRow, following: str = "") -> Mapping[str, str]:
+    """Return the headers that name a run, and where a client continues to follow it: `stream`, `join` or nowhere."""
+    path = f"/threads/{run.thread_id}/runs/{run.id}"
+    location = {"Location": f"{path}/{following}"} if following else {}
+    return {"Content-Location": path, **location}
+
+
+def respond_stream(
+    caller: Caller,
+    run: LangGraphRunRow,
+    *,
+    after_id: str = FIRST_ID,
+    modes: frozenset[str] | None = None,
+    cancels: bool = False,
+) -> FeedResponse:
+    """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves."""
+    feed = RunFeed(caller, run, after_id, modes)
+    return FeedResponse(
+        feed.read_events(),
+        on_disconnect=_canceller(caller, run) if cancels else None,
+        headers=describe_location(run, "stream"),
+        media_type="text/event-stream",
+    )
+
+
+def respond_result(caller: Caller, run: LangGraphRunRow, *, cancels: bool = False) -> FeedResponse:
+    """Return a response with the result of a run, once it has ended."""
+    return FeedResponse(
+        wait_for_result(caller, run),
+        on_disconnect=_canceller(caller, run) if cancels else None,
+        headers=describe_location(run, "join"),
+        media_type="application/json",
+    )
+
+
+def _canceller(caller: Caller, run: LangGraphRunRow) -> Any:
+    async def cancel() -> None:
+        await langgraph_runs.cancel_runs(
+            caller.context.platform, caller.tenant_id, [run.id], waits=False, deletes=False
+        )
+
+    return cancel

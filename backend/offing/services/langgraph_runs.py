@@ -1,0 +1,223 @@
+"""Runs of LangGraph's clients: made in a thread or without one, beside active runs as the client chose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+from uuid import UUID
+
+from offing.bus.live import LiveBus
+from offing.bus.notifier import RunNotifier
+from offing.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from offing.core.langgraph_run import LANGGRAPH, Multitask, RunArguments
+from offing.core.model import EngineConfig
+from offing.core.run import Budget, CancelMode
+from offing.core.step import shorten_line
+from offing.kernel.langgraph_json import dump_json
+from offing.mcp.server_registry import McpServerRegistry
+from offing.sdk import Graph
+from offing.services import run_deletion, run_summaries
+from offing.services.graphs import get_graph
+from offing.services.langgraph_threads import TITLE
+from offing.services.runs import RunRequest, cancel_run, store_run
+from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest
+from offing.storage.pool import Connection, Database
+
+CANCEL_SECONDS = 30.0
+"""Time that a request waits for the end of a run that it cancels, in seconds."""
+
+MAX_QUESTION_CHARS = 2000
+"""Maximum length of the text that stands for a run's input in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlatform:
+    """What making a run needs of the process."""
+
+    database: Database
+    notifier: RunNotifier
+    bus: LiveBus
+    graphs: Mapping[str, Graph]
+    default_engine: EngineConfig
+    role_engines: Mapping[str, EngineConfig]
+    mcp_servers: McpServerRegistry
+    max_turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewLangGraphRun:
+    """A request for a run."""
+
+    graph: str
+    assistant_id: UUID
+    arguments: RunArguments
+    thread_id: UUID | None
+    """`None` means a new thread."""
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    multitask: Multitask = Multitask.ENQUEUE
+    creates_thread: bool = False
+    """Whether a thread that does not exist is created."""
+    deletes_thread: bool = False
+    """Whether the thread of a run without one is gone for LangGraph's clients when the run has ended."""
+    delay_seconds: float = 0.0
+
+
+async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> LangGraphRunRow:
+    """Store a run and notify the workers.
+
+    Raises NotFound for an unknown thread, Conflict for a busy one that rejects further runs, and InvalidInput.
+    """
+    graph = get_graph(platform.graphs, new.graph)
+    check_arguments(graph, new.arguments)
+    if new.thread_id is not None and new.multitask is Multitask.ROLLBACK:
+        await _roll_back_active(platform, tenant_id, new.thread_id)
+    async with platform.database.transaction(tenant_id) as connection:
+        active = await _prepare_thread(connection, tenant_id, new)
+        if active and new.multitask is Multitask.REJECT:
+            raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
+        request = _build_request(platform, graph, new, enqueued=bool(active))
+        run, first = await store_run(
+            connection,
+            tenant_id,
+            request,
+            graphs=platform.graphs,
+            default_engine=platform.default_engine,
+            servers=platform.mcp_servers,
+        )
+        stored = NewRequest(new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread)
+        await langgraph_runs.insert_request(connection, tenant_id, run.id, stored)
+        await langgraph_threads.merge_metadata(
+            connection, tenant_id, run.thread_id, {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
+        )
+        if active:
+            await langgraph_runs.enqueue_run(connection, run.id, new.delay_seconds)
+        elif new.delay_seconds:
+            await langgraph_runs.delay_run(connection, run.id, new.delay_seconds)
+        created = await langgraph_runs.get_run(connection, run.id)
+    await platform.notifier.dispatch_run(run.id)
+    await platform.notifier.publish_steps(tenant_id, run.id, first)
+    if new.multitask is Multitask.INTERRUPT:
+        for run_id in reversed(active):
+            await cancel_run(platform.database, platform.notifier, tenant_id, run_id, CancelMode.DISCARD)
+    return created
+
+
+def check_arguments(graph: Graph, arguments: RunArguments) -> None:
+    """Raise InvalidInput for arguments that a graph of Offing's SDK cannot follow."""
+    if graph.langgraph_adapter is not None:
+        return
+    for name in ("command", "context", "checkpoint", "interrupt_before", "interrupt_after"):
+        if getattr(arguments, name) is not None:
+            problem = f"{graph.name} is a graph of Offing's SDK, which takes only a question"
+            raise InvalidInput(name, problem, "Leave it out.")
+    if not read_question(arguments.input):
+        raise InvalidInput(
+            "input",
+            "it has no question",
+            'Send {"messages": [{"role": "user", "content": "…"}]}, or {"question": "…"}.',
+        )
+
+
+def read_question(graph_input: Any) -> str:
+    """Return the text of an input: its question, or its last message of a person. Empty means that there is none."""
+    if isinstance(graph_input, str):
+        return graph_input.strip()
+    if not isinstance(graph_input, Mapping):
+        return ""
+    values = cast(Mapping[str, Any], graph_input)
+    if isinstance(values.get("question"), str):
+        return values["question"].strip()
+    messages: Any = values.get("messages")
+    listed: list[Any] = messages if isinstance(messages, list) else [messages]  # pyright: ignore[reportUnknownVariableType]
+    texts = [_read_message(one) for one in listed]
+    return next((text for text in reversed(texts) if text), "")
+
+
+def _read_message(message: Any) -> str:
+    """Return the text of a person's message. Empty for any other."""
+    if isinstance(message, str):
+        return message.strip()
+    if isinstance(message, list | tuple) and len(cast(list[Any], message)) == 2:
+        role, content = cast(list[Any], message)
+    elif isinstance(message, Mapping):
+        one = cast(Mapping[str, Any], message)
+        role, content = one.get("role") or one.get("type"), one.get("content")
+    else:
+        return ""
+    if role not in ("user", "human"):
+        return ""
+    if isinstance(content, list):
+        several = cast(list[Any], content)
+        parts: list[Any] = [cast(Any, p).get("text", "") if isinstance(p, Mapping) else p for p in several]
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    return content.strip() if isinstance(content, str) else ""
+
+
+async def cancel_runs(
+    platform: RunPlatform, tenant_id: UUID, run_ids: list[UUID], *, waits: bool, deletes: bool
+) -> None:
+    """Cancel runs, wait for their end if asked to, and delete them if asked to."""
+    for run_id in run_ids:
+        await cancel_run(platform.database, platform.notifier, tenant_id, run_id, CancelMode.DISCARD)
+    for run_id in run_ids if waits or deletes else ():
+        if not await run_summaries.wait_for_end(platform.database, platform.bus, tenant_id, run_id, CANCEL_SECONDS):
+            raise Unavailable(f"Run {run_id} has not stopped within {CANCEL_SECONDS:.0f} seconds.")
+    for run_id in reversed(run_ids) if deletes else ():
+        await run_deletion.delete_run(platform.database, tenant_id, run_id, keeps_thread=True)
+
+
+async def get_run(database: Database, tenant_id: UUID, thread_id: UUID | None, run_id: UUID) -> LangGraphRunRow:
+    """Return a run. Raises NotFound, also if it is a run of another thread."""
+    async with database.transaction(tenant_id) as connection:
+        run = await langgraph_runs.get_run(connection, run_id)
+    if thread_id not in (None, run.thread_id):
+        raise NotFound("run", str(run_id))
+    return run
+
+
+async def list_runs(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread, newest first. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await langgraph_threads.get_thread(connection, thread_id)
+        return await langgraph_runs.list_runs(connection, thread_id)
+
+
+async def _roll_back_active(platform: RunPlatform, tenant_id: UUID, thread_id: UUID) -> None:
+    """Cancel and delete the active runs of a thread, the latest first."""
+    async with platform.database.transaction(tenant_id) as connection:
+        active = await langgraph_runs.list_active_ids(connection, thread_id)
+    for run_id in reversed(active):
+        await cancel_runs(platform, tenant_id, [run_id], waits=True, deletes=True)
+
+
+async def _prepare_thread(connection: Connection, tenant_id: UUID, new: NewLangGraphRun) -> list[UUID]:
+    """Lock the thread of a run, create it if asked to, and return its active runs."""
+    if new.thread_id is None:
+        return []
+    if new.creates_thread:
+        await langgraph_threads.insert_thread(connection, tenant_id, new.thread_id, TITLE, {})
+    await langgraph_runs.lock_thread(connection, new.thread_id)
+    return await langgraph_runs.list_active_ids(connection, new.thread_id)
+
+
+def _build_request(platform: RunPlatform, graph: Graph, new: NewLangGraphRun, *, enqueued: bool) -> RunRequest:
+    question = read_question(new.arguments.input) or _describe_arguments(new.arguments)
+    roles = {role.name for role in graph.list_askable_roles(())}
+    return RunRequest(
+        question=question,
+        graph=graph.name,
+        thread_id=new.thread_id,
+        budget=Budget() if graph.langgraph_adapter is None else Budget(max_turns=platform.max_turns),
+        default_engines={name: engine for name, engine in platform.role_engines.items() if name in roles},
+        protocol=LANGGRAPH,
+        enqueued=enqueued,
+    )
+
+
+def _describe_arguments(arguments: RunArguments) -> str:
+    """Return what stands in lists for a run whose input is no question."""
+    if arguments.command is not None:
+        return shorten_line(f"Command: {dump_json(arguments.command).decode()}", MAX_QUESTION_CHARS)
+    if arguments.input is None:
+        return "Continue from the state of the thread"
+    return shorten_line(dump_json(arguments.input).decode(), MAX_QUESTION_CHARS)

@@ -1,0 +1,129 @@
+"""Threads for LangGraph's clients: created without a run, with metadata, found by status, copied and deleted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from offing.bus.notifier import RunNotifier
+from offing.clock import new_id
+from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.run import CancelMode
+from offing.sdk import Graph
+from offing.services import langgraph_states, run_deletion
+from offing.services.langgraph_states import ThreadGraph
+from offing.services.runs import cancel_run
+from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage.langgraph_threads import LangGraphThreadRow, ThreadFilter
+from offing.storage.pool import Database
+
+TITLE = "A thread of a LangGraph client"
+
+
+@dataclass(frozen=True, slots=True)
+class NewThread:
+    """The fields of a new thread."""
+
+    id: UUID | None
+    """`None` means a new id."""
+    metadata: Mapping[str, Any]
+    keeps_existing: bool
+    """Whether an existing thread with this id is returned instead of an error."""
+
+
+async def create_thread(database: Database, tenant_id: UUID, new: NewThread) -> LangGraphThreadRow:
+    """Create a thread. Raises Conflict if there is one with this id, also of another tenant."""
+    thread_id = new.id or new_id()
+    async with database.transaction(tenant_id) as connection:
+        is_new = await langgraph_threads.insert_thread(connection, tenant_id, thread_id, TITLE, new.metadata)
+        if is_new or new.keeps_existing:
+            try:
+                return await langgraph_threads.get_thread(connection, thread_id)
+            except NotFound:
+                pass
+    raise Conflict(f"There is a thread {thread_id}.", "Use another id, or if_exists=do_nothing.")
+
+
+async def get_thread(database: Database, tenant_id: UUID, thread_id: UUID) -> LangGraphThreadRow:
+    """Return a thread. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_threads.get_thread(connection, thread_id)
+
+
+async def list_threads(
+    database: Database,
+    tenant_id: UUID,
+    chosen: ThreadFilter,
+    *,
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> list[LangGraphThreadRow]:
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_threads.list_threads(
+            connection, chosen, order, descending=descending, limit=limit, offset=offset
+        )
+
+
+async def count_threads(database: Database, tenant_id: UUID, chosen: ThreadFilter) -> int:
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_threads.count_threads(connection, chosen)
+
+
+async def change_metadata(
+    database: Database, tenant_id: UUID, thread_id: UUID, metadata: Mapping[str, Any]
+) -> LangGraphThreadRow:
+    """Add keys to the metadata of a thread. Raises NotFound."""
+    async with database.transaction(tenant_id) as connection:
+        await langgraph_runs.lock_thread(connection, thread_id)
+        await langgraph_threads.merge_metadata(connection, tenant_id, thread_id, metadata)
+        return await langgraph_threads.get_thread(connection, thread_id)
+
+
+async def delete_thread(database: Database, notifier: RunNotifier, tenant_id: UUID, thread_id: UUID) -> None:
+    """Delete a thread with its ended runs. Raises NotFound, and Conflict if a run of it is being executed.
+
+    Runs that no worker has are cancelled first.
+    """
+    async with database.transaction(tenant_id) as connection:
+        await langgraph_threads.get_thread(connection, thread_id)
+        active = await langgraph_runs.list_active_ids(connection, thread_id)
+    for run_id in reversed(active):  # enqueued ones first, so that none of them starts
+        await cancel_run(database, notifier, tenant_id, run_id, CancelMode.DISCARD)
+    if (first := await _find_first_run(database, tenant_id, thread_id)) is not None:
+        await run_deletion.delete_run(database, tenant_id, first, with_later_runs=True)
+    async with database.transaction(tenant_id) as connection:
+        await langgraph_threads.delete_thread(connection, thread_id)
+
+
+async def copy_thread(
+    database: Database, tenant_id: UUID, graphs: Mapping[str, Graph], thread_id: UUID
+) -> LangGraphThreadRow:
+    """Create a thread with the states and the metadata of another. Raises NotFound."""
+    source = await get_thread(database, tenant_id, thread_id)
+    copied = await create_thread(database, tenant_id, NewThread(None, source.metadata, keeps_existing=False))
+    if (graph := find_graph(source, graphs)) is not None:
+        await langgraph_states.copy_states(database, thread_id, ThreadGraph(tenant_id, copied.id, graph))
+    async with database.transaction(tenant_id) as connection:
+        if source.status in ("interrupted", "error"):
+            await langgraph_threads.set_status(connection, tenant_id, copied.id, source.status)
+        return await langgraph_threads.get_thread(connection, copied.id)
+
+
+def find_graph(thread: LangGraphThreadRow, graphs: Mapping[str, Graph]) -> Graph | None:
+    """Return the graph of a thread: that of its last run, else the one in its metadata. `None` means that it has none.
+
+    Raises InvalidInput if it is not installed.
+    """
+    name = thread.graph or thread.metadata.get("graph_id")
+    if name is None:
+        return None
+    if name not in graphs:
+        raise InvalidInput("thread_id", f"its graph {name!r} is not installed here", "Install the graph.")
+    return graphs[name]
+
+
+async def _find_first_run(database: Database, tenant_id: UUID, thread_id: UUID) -> UUID | None:
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_runs.find_first_run(connection, thread_id)

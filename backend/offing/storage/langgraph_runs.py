@@ -1,0 +1,199 @@
+"""Runs and threads of LangGraph's clients as rows: what they ask for beyond a question."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg.types.json import Jsonb
+
+from offing.core.errors import NotFound
+from offing.core.langgraph_run import Multitask, RunArguments
+from offing.core.run import RunStatus, StopReason
+from offing.storage.pool import Connection
+
+INSERT_REQUEST = """
+    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread)
+    values (%(run)s, %(tenant)s, %(assistant)s, %(metadata)s, %(multitask)s, %(arguments)s, %(deletes_thread)s)
+"""
+
+FIND_ARGUMENTS = "select arguments, assistant_id, metadata from langgraph_run where run_id = %s"
+
+RUN_COLUMNS = """
+    run.id, run.thread_id, request.assistant_id, run.graph, run.created_at,
+    coalesce(run.ended_at, run.started_at, run.created_at), run.status, run.stop_reason, run.error, run.enqueued,
+    request.metadata, request.multitask, request.arguments, request.deletes_thread, run.cancel_mode is not null
+"""
+
+GET_RUN = f"""
+    select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id where run.id = %s
+"""
+
+LIST_RUNS = f"""
+    select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
+     where run.thread_id = %(thread)s
+     order by run.created_at desc, run.id desc
+"""
+
+ENQUEUE = """
+    update run set enqueued = true, status = 'waiting', waiting_for = 'the earlier runs of its thread',
+                   not_before = clock_timestamp() + %(delay)s::interval
+     where id = %(run)s
+"""
+
+DELAY = """
+    update run set status = 'waiting', waiting_for = 'its start time',
+                   not_before = clock_timestamp() + %(delay)s::interval
+     where id = %(run)s
+"""
+
+LOCK_THREAD = "select id from thread where id = %s for update"
+
+LIST_ACTIVE = """
+    select id from run
+     where thread_id = %s and status in ('queued', 'running', 'waiting', 'paused')
+     order by created_at, id
+"""
+
+FIND_NEXT_RUN = "select id from run where thread_id = %s and status = 'queued'"
+
+FIND_FIRST_RUN = "select id from run where thread_id = %s order by created_at, id limit 1"
+
+
+@dataclass(frozen=True, slots=True)
+class LangGraphRunRow:
+    """A run as LangGraph's clients see it."""
+
+    id: UUID
+    thread_id: UUID
+    assistant_id: UUID
+    graph: str
+    created_at: datetime
+    updated_at: datetime
+    status: RunStatus
+    stop_reason: StopReason | None
+    error: str | None
+    is_enqueued: bool
+    metadata: dict[str, Any]
+    multitask: Multitask
+    arguments: RunArguments
+    deletes_thread: bool
+    is_cancelled: bool
+    """Whether someone asked to cancel it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """What is stored of a request beside the run."""
+
+    assistant_id: UUID
+    arguments: RunArguments
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    multitask: Multitask = Multitask.ENQUEUE
+    deletes_thread: bool = False
+
+
+async def insert_request(connection: Connection, tenant_id: UUID, run_id: UUID, new: NewRequest) -> None:
+    values = {
+        "run": run_id,
+        "tenant": tenant_id,
+        "assistant": new.assistant_id,
+        "metadata": _jsonb(new.metadata),
+        "multitask": new.multitask,
+        "arguments": _jsonb(new.arguments.to_json()),
+        "deletes_thread": new.deletes_thread,
+    }
+    await connection.execute(INSERT_REQUEST, values)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArguments:
+    """How a run's graph is invoked, for whom."""
+
+    arguments: RunArguments
+    assistant_id: UUID
+    metadata: dict[str, Any]
+
+
+async def find_arguments(connection: Connection, run_id: UUID) -> StoredArguments:
+    """Return how the graph of a run is invoked. Raises `NotFound`."""
+    row = await (await connection.execute(FIND_ARGUMENTS, (run_id,))).fetchone()
+    if row is None:
+        raise NotFound("run", str(run_id))
+    return StoredArguments(RunArguments.from_json(row[0]), row[1], row[2])
+
+
+async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
+    """Return a run that a client of LangGraph's API made. Raises `NotFound`."""
+    row = await (await connection.execute(GET_RUN, (run_id,))).fetchone()
+    if row is None:
+        raise NotFound("run", str(run_id))
+    return _run_from_row(row)
+
+
+async def list_runs(connection: Connection, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread, newest first."""
+    rows = await (await connection.execute(LIST_RUNS, {"thread": thread_id})).fetchall()
+    return [_run_from_row(row) for row in rows]
+
+
+async def lock_thread(connection: Connection, thread_id: UUID) -> None:
+    """Lock a thread against other requests for runs. Raises `NotFound`."""
+    if await (await connection.execute(LOCK_THREAD, (thread_id,))).fetchone() is None:
+        raise NotFound("thread", str(thread_id))
+
+
+async def list_active_ids(connection: Connection, thread_id: UUID) -> list[UUID]:
+    """Return the runs of a thread that have not ended, oldest first."""
+    return [id for (id,) in await (await connection.execute(LIST_ACTIVE, (thread_id,))).fetchall()]
+
+
+async def enqueue_run(connection: Connection, run_id: UUID, delay_seconds: float) -> None:
+    """Let a new run wait for the earlier runs of its thread, and at least this long."""
+    delay = f"{delay_seconds} seconds" if delay_seconds else None
+    await connection.execute(ENQUEUE, {"run": run_id, "delay": delay})
+
+
+async def delay_run(connection: Connection, run_id: UUID, delay_seconds: float) -> None:
+    """Let a new run start later."""
+    await connection.execute(DELAY, {"run": run_id, "delay": f"{delay_seconds} seconds"})
+
+
+async def find_queued_id(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Return the run of a thread that waits for a worker. `None` means that there is none."""
+    row = await (await connection.execute(FIND_NEXT_RUN, (thread_id,))).fetchone()
+    return row[0] if row else None
+
+
+async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Return the first run of a thread, of any kind. `None` means that it has none."""
+    row = await (await connection.execute(FIND_FIRST_RUN, (thread_id,))).fetchone()
+    return row[0] if row else None
+
+
+def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
+    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, *request = row
+    metadata, multitask, arguments, deletes, cancelled = request
+    return LangGraphRunRow(
+        id,
+        thread,
+        assistant,
+        graph,
+        created,
+        updated,
+        RunStatus(status),
+        StopReason(stop) if stop else None,
+        error,
+        enqueued,
+        metadata,
+        Multitask(multitask),
+        RunArguments.from_json(arguments),
+        deletes,
+        cancelled,
+    )
+
+
+def _jsonb(value: object) -> Jsonb:
+    return Jsonb(value, dumps=orjson.dumps)

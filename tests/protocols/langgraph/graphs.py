@@ -1,0 +1,97 @@
+"""Plain LangGraph graphs that clients of LangGraph's API run in tests."""
+
+import asyncio
+import operator
+from typing import Annotated, Any
+
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Send, interrupt
+from typing_extensions import TypedDict
+
+from offing.langchain import register_langgraph
+
+untyped: Any = StateGraph
+"""Its stubs leave some types open."""
+
+
+class Trail(TypedDict, total=False):
+    seen: Annotated[list[str], operator.add]
+    delay: float
+    fail: bool
+
+
+async def first(state: Trail) -> Trail:
+    get_stream_writer()({"progress": "first"})
+    await asyncio.sleep(state.get("delay", 0))
+    return {"seen": ["first"]}
+
+
+async def second(state: Trail) -> Trail:
+    if state.get("fail"):
+        raise ValueError("the second node fails")
+    await asyncio.sleep(state.get("delay", 0))
+    return {"seen": ["second"]}
+
+
+def build_trail() -> Any:
+    builder = untyped(Trail)
+    builder.add_node("first", first)
+    builder.add_node("second", second)
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "second")
+    builder.add_edge("second", END)
+    return builder.compile()
+
+
+async def chat(state: MessagesState) -> Any:
+    text = str(state["messages"][-1].content)
+    model = GenericFakeChatModel(messages=iter([AIMessage(f"You said {text} and so on")]))
+    return {"messages": [await model.ainvoke(state["messages"])]}
+
+
+def build_chat() -> Any:
+    return untyped(MessagesState).add_node("chat", chat).add_edge(START, "chat").compile()
+
+
+class Approval(TypedDict):
+    topic: str
+    decisions: Annotated[list[Any], operator.add]
+
+
+def ask(state: Approval) -> Any:
+    return {"decisions": [interrupt({"question": f"May I {state['topic']}?"})]}
+
+
+def build_approval() -> Any:
+    return untyped(Approval).add_node("ask", ask).add_edge(START, "ask").compile()
+
+
+def ask_one(state: Any) -> Any:
+    return {"decisions": [interrupt(state["topic"])]}
+
+
+def build_several() -> Any:
+    def fan_out(state: Approval) -> list[Send]:
+        return [Send("ask_one", {"topic": topic}) for topic in state["topic"].split(",")]
+
+    builder = untyped(Approval)
+    builder.add_node("ask_one", ask_one)
+    builder.add_conditional_edges(START, fan_out, ["ask_one"])
+    return builder.compile()
+
+
+def build_nested() -> Any:
+    inner = build_trail()
+    return untyped(Trail).add_node("inner", inner).add_edge(START, "inner").compile()
+
+
+trail = register_langgraph("trail", build_trail, code_path=__file__)
+chatter = register_langgraph("chatter", build_chat, code_path=__file__)
+approval = register_langgraph("approval", build_approval, code_path=__file__)
+several = register_langgraph("several", build_several, code_path=__file__)
+nested = register_langgraph("nested", build_nested, code_path=__file__)
+
+GRAPHS = ",".join(f"{__name__}:{name}" for name in ("trail", "chatter", "approval", "several", "nested"))

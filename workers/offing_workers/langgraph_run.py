@@ -1,0 +1,109 @@
+"""A claimed run that a client of LangGraph's API made: how its graph is invoked, and what its clients see of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from offing.bus.run_streams import END_EVENT, RunStreams, StreamEvent, StreamSender
+from offing.core.langgraph_run import LANGGRAPH
+from offing.core.report import ReportDraft
+from offing.core.run import RunStatus
+from offing.kernel.execution import GraphProgress
+from offing.kernel.langgraph_events import EventEncoder
+from offing.kernel.langgraph_invocation import (
+    GraphInvocation,
+    Namespace,
+    build_graph_input,
+    list_langgraph_modes,
+)
+from offing.kernel.langgraph_json import dump_json
+from offing.langchain.report import draft_report
+from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage.langgraph_runs import StoredArguments
+from offing.storage.pool import Connection
+from offing.storage.runs import RunRow
+
+RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
+"""Keys of `configurable` that the run decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class LangGraphRun:
+    """One claim of such a run."""
+
+    tenant_id: UUID
+    row: RunRow
+    stored: StoredArguments
+    sender: StreamSender
+    encoder: EventEncoder
+
+    @property
+    def durability(self) -> str:
+        return self.stored.arguments.durability
+
+    def build_input(self) -> Any:
+        """Return the input with which the graph begins."""
+        return build_graph_input(self.stored.arguments)
+
+    def build_invocation(self, *, has_begun: bool) -> GraphInvocation:
+        arguments = self.stored.arguments
+        limit = arguments.config.get("recursion_limit")
+        return GraphInvocation(
+            modes=list_langgraph_modes(arguments.stream_modes),
+            with_subgraphs=arguments.stream_subgraphs,
+            observe=self._observe,
+            configurable=self._build_configurable(has_begun=has_begun),
+            recursion_limit=None if limit is None else int(limit),
+            tags=tuple(arguments.config.get("tags") or ()),
+            metadata={**(arguments.config.get("metadata") or {}), **self._describe()},
+            context=arguments.context,
+            interrupt_before=arguments.interrupt_before,
+            interrupt_after=arguments.interrupt_after,
+        )
+
+    async def record_end(self, connection: Connection, status: RunStatus, progress: GraphProgress) -> None:
+        """Record how the run leaves its thread, in the transaction that ends it."""
+        left = "interrupted" if progress.next_nodes or status is RunStatus.CANCELLED else "idle"
+        left = "error" if status is RunStatus.FAILED else left
+        await langgraph_threads.set_status(connection, self.tenant_id, self.row.thread_id, left)
+
+    async def announce_end(self, status: RunStatus, detail: str) -> None:
+        """Send the last events of the run, after its end was stored."""
+        if status is RunStatus.FAILED:
+            kind, _, message = detail.partition(": ")
+            self.sender.send(StreamEvent("error", dump_json({"error": kind, "message": message})))
+        self.sender.send(StreamEvent(END_EVENT, b"null"))
+        await self.sender.flush()
+
+    def draft_state_report(self, values: Mapping[str, Any]) -> ReportDraft | None:
+        """Return a report of the final state, for a graph whose state has no text as its answer."""
+        return draft_report(self.row.question, dump_json(values).decode(), ()) if values else None
+
+    async def _observe(self, namespace: Namespace, mode: str, chunk: Any) -> None:
+        for name, data in self.encoder.encode(namespace, mode, chunk):
+            self.sender.send(StreamEvent(name, dump_json(data)))
+
+    def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
+        fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
+        own = {name: value for name, value in fields.items() if name not in RESERVED_KEYS and name[:2] != "__"}
+        checkpoint = None if has_begun else self.stored.arguments.checkpoint
+        return {**own, **self._describe(), **(checkpoint or {})}
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "run_id": str(self.row.id),
+            "graph_id": self.row.graph,
+            "assistant_id": str(self.stored.assistant_id),
+        }
+
+
+async def load_langgraph_run(
+    connection: Connection, tenant_id: UUID, row: RunRow, streams: RunStreams | None
+) -> LangGraphRun | None:
+    """Return what a client of LangGraph's API asked for. `None` means that another client made the run."""
+    if row.protocol != LANGGRAPH or streams is None:
+        return None
+    stored = await langgraph_runs.find_arguments(connection, row.id)
+    sender = StreamSender(streams, tenant_id, row.id)
+    return LangGraphRun(tenant_id, row, stored, sender, EventEncoder(stored.arguments.stream_modes))
