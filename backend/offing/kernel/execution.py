@@ -122,21 +122,30 @@ async def execute_graph(
     the SDK is returned, too. `invocation` is how a client of LangGraph's API invokes the graph.
     `stream_options` are further arguments of LangGraph's `astream`.
     """
-    async with _open_compiled(graph, thread_id) as built:
+    async with _open_compiled(graph, thread_id, invocation) as built:
         return await _execute_compiled(
-            built, graph, run, checkpointer, graph_input, thread_id=thread_id, read_state=read_state, **stream_options
+            built,
+            graph,
+            run,
+            checkpointer,
+            graph_input,
+            thread_id=thread_id,
+            read_state=read_state,
+            invocation=invocation,
+            **stream_options,
         )
 
 
 @asynccontextmanager
-async def _open_compiled(graph: Graph, thread_id: str) -> AsyncGenerator[Any]:
+async def _open_compiled(graph: Graph, thread_id: str, invocation: GraphInvocation | None) -> AsyncGenerator[Any]:
     """Open the compiled graph: the one of all runs, or one that is made for this run."""
     open_graph = graph.langgraph_adapter.open_graph if graph.langgraph_adapter else None
     if open_graph is None:
         yield compile_graph(graph.build)
         return
     allow_uncheckpointed_graphs()
-    async with open_graph({"configurable": {"thread_id": thread_id}}) as built:
+    configurable = {**(invocation.configurable if invocation else {}), "thread_id": thread_id}
+    async with open_graph({"configurable": configurable}) as built:
         yield built
 
 
@@ -149,6 +158,7 @@ async def _execute_compiled(
     *,
     thread_id: str,
     read_state: bool,
+    invocation: GraphInvocation | None,
     **stream_options: Any,
 ) -> GraphProgress:
     # the graph's own cache would be shared by all tenants
