@@ -158,12 +158,12 @@ async def _claim_thread(connection: Connection, thread: ThreadGraph) -> AsyncGen
 
 @dataclass(frozen=True, slots=True)
 class _OneTransaction:
-    """Lets a checkpoint store work in the caller's transaction."""
+    """Lets a checkpoint store work in the caller's transaction, whose pipeline decides how statements are sent."""
 
     connection: Connection
 
     @asynccontextmanager
-    async def transaction(self, _: UUID) -> AsyncGenerator[Connection]:
+    async def transaction(self, _: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         yield self.connection
 
 
