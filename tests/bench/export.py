@@ -1,11 +1,12 @@
 """Exporting rollouts: MB of stored token columns per second, compared with a bare `COPY` of the same rows.
 
-It uses its own servers. The rows are inserted by SQL, because writing them is measured elsewhere.
+The two halves of an export, reading rows and writing them, are also measured alone. The part uses its own servers.
+The rows are inserted by SQL, because writing them is measured elsewhere.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import LiteralString
@@ -14,7 +15,8 @@ import numpy as np
 import psycopg
 
 from offing.clock import new_id
-from offing.exports.format import FORMATS, ExportOptions
+from offing.core.training_rows import TrainingRow
+from offing.exports.format import FORMATS, ExportOptions, RecordUnit
 from offing.services import trajectories
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -29,6 +31,9 @@ PROMPT, COMPLETION = 200, 64
 """Tokens that each turn adds."""
 
 REPEATS = 5
+
+ROWS_PER_WRITE = 190
+"""Rows of one chunk of an export of these rollouts."""
 
 HALF = Aim("at least 0.5", at_least=0.5, of_ratio=True)
 
@@ -124,7 +129,22 @@ async def ours(database: Database, format: str, folder: Path) -> None:
     )
 
 
-async def _seconds(work: Callable[[], Awaitable[None]]) -> float:
+async def read_rows(database: Database) -> list[TrainingRow]:
+    """Read the rows of the export without writing them."""
+    chunks = trajectories.iter_chunks(database, LOCAL_TENANT, TrajectoryQuery(), RecordUnit.ROW, ExportOptions(), None)
+    return [row async for chunk in chunks for row, _ in chunk.units()]
+
+
+async def write_rows(rows: Sequence[TrainingRow], folder: Path) -> None:
+    """Write rows that are in memory as Parquet."""
+    with (folder / "written.parquet").open("wb") as file:
+        sink = FORMATS["parquet"].create_sink(file, ExportOptions())
+        for start in range(0, len(rows), ROWS_PER_WRITE):
+            sink.write(rows[start : start + ROWS_PER_WRITE])
+        sink.close()
+
+
+async def _seconds(work: Callable[[], Awaitable[object]]) -> float:
     began = time.perf_counter()
     await work()
     return time.perf_counter() - began
@@ -134,9 +154,12 @@ async def _measured(app_url: str, folder: Path) -> dict[str, list[float]]:
     """Return the seconds of each, measured in turns."""
     taken: dict[str, list[float]] = {}
     async with Database(app_url, max_connections=2) as database:
-        ways: dict[str, Callable[[], Awaitable[None]]] = {
+        rows = await read_rows(database)
+        ways: dict[str, Callable[[], Awaitable[object]]] = {
             "copy": lambda: bare(app_url),
             "binary": lambda: bare(app_url, " (format binary)"),
+            "read": lambda: read_rows(database),
+            "write": lambda: write_rows(rows, folder),
             **{f: lambda f=f: ours(database, f, folder) for f in ("parquet", "verl", "tinker")},
         }
         for _ in range(REPEATS):
@@ -154,6 +177,8 @@ def export_speed() -> list[Measurement]:
         *(_measurement(name, rates[name], rates["copy"], HALF) for name in ("parquet", "verl")),
         _measurement("tinker", rates["tinker"], rates["copy"]),
         Measurement("export as parquet; bare: COPY in binary form", rates["parquet"], "MB/s", rates["binary"]),
+        Measurement("export: reading rows, without writing; bare: COPY", rates["read"], "MB/s", rates["copy"]),
+        Measurement("export: writing read rows as parquet; bare: COPY", rates["write"], "MB/s", rates["copy"]),
     ]
 
 
