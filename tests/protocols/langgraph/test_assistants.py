@@ -28,8 +28,8 @@ async def test_an_unknown_address_is_answered_in_json(client: Client) -> None:
 
 
 async def test_every_graph_is_an_assistant_with_the_id_that_clients_derive(client: Client) -> None:
-    found = await client.assistants.search(graph_id="trail")
-    assert [(one["assistant_id"], one["metadata"]) for one in found] == [
+    assistants = await client.assistants.search(graph_id="trail")
+    assert [(one["assistant_id"], one["metadata"]) for one in assistants] == [
         (str(uuid5(NAMESPACE, "trail")), {"created_by": "system"})
     ]
     everything = await client.assistants.search(limit=100)
@@ -55,9 +55,9 @@ async def test_an_assistant_describes_its_graph(client: Client) -> None:
 
 
 async def test_a_stored_assistant_has_versions_and_is_the_tenants_alone(client: Client, other_client: Client) -> None:
-    made = await client.assistants.create("trail", metadata={"team": "a"}, name="Mine", context={"tone": "calm"})
-    name = made["assistant_id"]
-    assert (made["version"], made["name"], made["context"]) == (1, "Mine", {"tone": "calm"})
+    assistant = await client.assistants.create("trail", metadata={"team": "a"}, name="Mine", context={"tone": "calm"})
+    name = assistant["assistant_id"]
+    assert (assistant["version"], assistant["name"], assistant["context"]) == (1, "Mine", {"tone": "calm"})
     changed = await client.assistants.update(name, metadata={"stage": "b"}, config={"recursion_limit": 7})
     assert (changed["version"], changed["metadata"]) == (2, {"team": "a", "stage": "b"})
     assert [one["version"] for one in await client.assistants.get_versions(name)] == [2, 1]
@@ -73,14 +73,14 @@ async def test_a_stored_assistant_has_versions_and_is_the_tenants_alone(client: 
 
 async def test_an_existing_assistant_is_kept_or_reported(client: Client) -> None:
     name = (await client.assistants.create("trail", name="First"))["assistant_id"]
-    kept = await client.assistants.create("trail", assistant_id=name, name="Second", if_exists="do_nothing")
-    assert kept["name"] == "First"
+    existing = await client.assistants.create("trail", assistant_id=name, name="Second", if_exists="do_nothing")
+    assert existing["name"] == "First"
     with pytest.raises(httpx.HTTPStatusError) as raised:
         await client.assistants.create("trail", assistant_id=name, if_exists="raise")
     assert raised.value.response.status_code == 409
 
 
 async def test_an_assistants_configuration_reaches_the_graph(client: Client) -> None:
-    made = await client.assistants.create("trail", config={"recursion_limit": 1})
-    result = await client.runs.wait(None, made["assistant_id"], input={"seen": []}, raise_error=False)
+    assistant = await client.assistants.create("trail", config={"recursion_limit": 1})
+    result = await client.runs.wait(None, assistant["assistant_id"], input={"seen": []}, raise_error=False)
     assert result["__error__"]["error"] == "GraphRecursionError"

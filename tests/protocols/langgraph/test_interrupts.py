@@ -11,13 +11,13 @@ async def test_an_interrupt_is_shown_and_resumed_by_a_command(client: Client) ->
     thread = (await client.threads.create())["thread_id"]
     stream = client.runs.stream(thread, "approval", input={"topic": "go"}, stream_mode="updates")
     parts = [part async for part in stream]
-    (shown,) = parts[-1].data["__interrupt__"]
-    assert shown["value"] == {"question": "May I go?"}
+    (interrupt,) = parts[-1].data["__interrupt__"]
+    assert interrupt["value"] == {"question": "May I go?"}
     waiting = await client.threads.get(thread)
     assert waiting["status"] == "interrupted"
-    assert [one["value"] for raised in waiting["interrupts"].values() for one in raised] == [shown["value"]]
+    assert [one["value"] for raised in waiting["interrupts"].values() for one in raised] == [interrupt["value"]]
     state = await client.threads.get_state(thread)
-    assert (state["next"], state["tasks"][0]["interrupts"][0]["id"]) == (["ask"], shown["id"])
+    assert (state["next"], state["tasks"][0]["interrupts"][0]["id"]) == (["ask"], interrupt["id"])
     result = await client.runs.wait(thread, "approval", command={"resume": "yes"})
     assert result == {"topic": "go", "decisions": ["yes"]}
     assert (await client.threads.get(thread))["status"] == "idle"

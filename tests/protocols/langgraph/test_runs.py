@@ -188,16 +188,16 @@ async def test_a_delayed_run_starts_later(client: Client) -> None:
 
 
 async def test_a_batch_makes_several_runs(client: Client) -> None:
-    made = await client.runs.create_batch([{"assistant_id": "trail", "input": {"seen": [word]}} for word in "ab"])
-    assert len({run["run_id"] for run in made}) == 2
+    runs = await client.runs.create_batch([{"assistant_id": "trail", "input": {"seen": [word]}} for word in "ab"])
+    assert len({run["run_id"] for run in runs}) == 2
 
 
 async def test_durability_decides_what_history_keeps(client: Client) -> None:
-    for durability, kept in (("sync", 4), ("async", 4), ("exit", 1)):
+    for durability, state_count in (("sync", 4), ("async", 4), ("exit", 1)):
         thread = await new_thread(client)
         result = await client.runs.wait(thread, "trail", input={"seen": []}, durability=durability)
         assert result == {"seen": ["first", "second"]}
-        assert len(await client.threads.get_history(thread)) == kept
+        assert len(await client.threads.get_history(thread)) == state_count
 
 
 async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:

@@ -16,8 +16,8 @@ async def test_items_are_put_found_and_deleted(client: Client, other_client: Cli
     await client.store.put_item([root, "ada"], "size", {"kind": "body"}, ttl=5)
     item = await client.store.get_item([root, "ada"], "tea")
     assert (item["namespace"], item["value"]["text"]) == ([root, "ada"], "likes tea")
-    found = await client.store.search_items([root], filter={"kind": "taste"})
-    assert [one["key"] for one in found["items"]] == ["tea"]
+    items = await client.store.search_items([root], filter={"kind": "taste"})
+    assert [one["key"] for one in items["items"]] == ["tea"]
     assert (await client.store.list_namespaces(prefix=[root]))["namespaces"] == [[root, "ada"]]
     assert (await other_client.store.search_items([root]))["items"] == []
     assert await other_client.store.get_item([root, "ada"], "tea") is None

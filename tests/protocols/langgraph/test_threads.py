@@ -19,16 +19,16 @@ async def run_trail(client: Client) -> str:
 
 async def test_threads_are_created_found_changed_and_deleted(client: Client) -> None:
     mark = str(uuid4())
-    made = await client.threads.create(metadata={"mark": mark})
-    assert (made["status"], made["values"], made["interrupts"]) == ("idle", None, {})
-    changed = await client.threads.update(made["thread_id"], metadata={"more": 1})
+    thread = await client.threads.create(metadata={"mark": mark})
+    assert (thread["status"], thread["values"], thread["interrupts"]) == ("idle", None, {})
+    changed = await client.threads.update(thread["thread_id"], metadata={"more": 1})
     assert changed["metadata"] == {"mark": mark, "more": 1}
-    assert [one["thread_id"] for one in await client.threads.search(metadata={"mark": mark})] == [made["thread_id"]]
+    assert [one["thread_id"] for one in await client.threads.search(metadata={"mark": mark})] == [thread["thread_id"]]
     assert await client.threads.count(metadata={"mark": mark}) == 1
     assert await client.threads.search(metadata={"mark": mark}, status="busy") == []
-    await client.threads.delete(made["thread_id"])
+    await client.threads.delete(thread["thread_id"])
     with pytest.raises(NotFoundError):
-        await client.threads.get(made["thread_id"])
+        await client.threads.get(thread["thread_id"])
 
 
 async def test_an_existing_thread_is_kept_or_reported(client: Client, other_client: Client) -> None:
@@ -121,14 +121,14 @@ async def test_a_copied_thread_has_the_same_states_and_goes_its_own_way(client: 
 
 
 async def test_a_thread_is_created_with_states(client: Client) -> None:
-    made = await client.threads.create(
+    thread = await client.threads.create(
         graph_id="trail",
         supersteps=[
             {"updates": [{"values": {"seen": ["given"]}, "as_node": "__start__"}]},
             {"updates": [{"values": {"seen": ["made"]}, "as_node": "first"}]},
         ],
     )
-    state = await client.threads.get_state(made["thread_id"])
+    state = await client.threads.get_state(thread["thread_id"])
     assert (state["values"], state["next"]) == ({"seen": ["given", "made"]}, ["second"])
 
 
@@ -137,8 +137,8 @@ async def test_the_thread_of_a_stateless_run_is_gone_with_its_end_unless_it_is_k
         more: Any = {"on_completion": "keep"} if keep else {}
         run = await client.runs.create(None, "trail", input={"seen": []}, **more)
         await client.runs.join(run["thread_id"], run["run_id"])
-        found = await client.threads.search(ids=[run["thread_id"]])
-        assert [one["thread_id"] for one in found] == ([run["thread_id"]] if keep else [])
+        threads = await client.threads.search(ids=[run["thread_id"]])
+        assert [one["thread_id"] for one in threads] == ([run["thread_id"]] if keep else [])
 
 
 async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:

@@ -34,9 +34,9 @@ async def test_a_stream_goes_on_after_its_worker_is_killed(
         key = await access.create_key(database, LOCAL_TENANT, "mine")
         client: Any = get_client(url=f"{base}/langgraph", api_key=key.key)
         thread = (await client.threads.create())["thread_id"]
-        given = {"seen": ["input"], "delay": 1}
+        graph_input = {"seen": ["input"], "delay": 1}
         async for part in client.runs.stream(
-            thread, "trail", input=given, stream_mode=["updates", "tasks"], durability="sync"
+            thread, "trail", input=graph_input, stream_mode=["updates", "tasks"], durability="sync"
         ):
             parts.append(part)
             if part.event == "tasks" and part.data["name"] == moment and "input" in part.data and worker.alive():
