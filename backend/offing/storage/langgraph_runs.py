@@ -15,8 +15,10 @@ from offing.core.run import RunStatus, StopReason
 from offing.storage.pool import Connection
 
 INSERT_REQUEST = """
-    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread)
-    values (%(run)s, %(tenant)s, %(assistant)s, %(metadata)s, %(multitask)s, %(arguments)s, %(deletes_thread)s)
+    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread,
+                               webhook)
+    values (%(run)s, %(tenant)s, %(assistant)s, %(metadata)s, %(multitask)s, %(arguments)s, %(deletes_thread)s,
+            %(webhook)s)
 """
 
 FIND_ARGUMENTS = "select arguments, assistant_id, metadata from langgraph_run where run_id = %s"
@@ -93,6 +95,8 @@ class NewRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     multitask: Multitask = Multitask.ENQUEUE
     deletes_thread: bool = False
+    webhook: str | None = None
+    """Address that is told of the end of the run. `None` means none."""
 
 
 async def insert_request(connection: Connection, tenant_id: UUID, run_id: UUID, new: NewRequest) -> None:
@@ -104,6 +108,7 @@ async def insert_request(connection: Connection, tenant_id: UUID, run_id: UUID, 
         "multitask": new.multitask,
         "arguments": _jsonb(new.arguments.to_json()),
         "deletes_thread": new.deletes_thread,
+        "webhook": new.webhook,
     }
     await connection.execute(INSERT_REQUEST, values)
 

@@ -13,8 +13,9 @@ from offing.bus.run_streams import RunStreams
 from offing.core.model import EngineConfig
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
-from offing.services.langgraph_runs import RunPlatform
+from offing.services.langgraph_runs import MAX_TURNS, RunPlatform
 from offing.storage.pool import Database
+from offing.web.guard import AddressGuard, resolve_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ class LangGraphContext:
     role_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engines that the operator configured for roles, by role name."""
     mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
-    max_turns: int = 1000
+    address_guard: AddressGuard = field(default_factory=lambda: AddressGuard(resolve_host))
+    """Decides which addresses webhooks of runs may have."""
+    max_turns: int = MAX_TURNS
     """Maximum number of model calls of a run, because LangGraph's clients name none."""
 
     @property

@@ -13,8 +13,9 @@ from offing.protocols.langgraph.errors import Unsupported
 from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, wait_for_result
 from offing.protocols.langgraph.state_updates import locate_checkpoint
 from offing.services import langgraph_assistants, langgraph_runs
+from offing.services.langgraph_assistants import add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
-from offing.storage.assistants import AssistantRow
+from offing.services.webhooks import check_address
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 
@@ -27,15 +28,21 @@ async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> Lan
     new = NewLangGraphRun(
         assistant.graph,
         assistant.id,
-        _build_arguments(assistant, body),
+        add_assistant(assistant, build_arguments(body)),
         thread_id,
         body.metadata,
         Multitask(body.multitask_strategy),
         creates_thread=body.if_not_exists == "create",
         deletes_thread=thread_id is None and body.on_completion != "keep",
         delay_seconds=body.after_seconds or 0.0,
+        webhook=await check_webhook(caller, body.webhook),
     )
     return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
+
+
+async def check_webhook(caller: Caller, address: str | None) -> str | None:
+    """Return the address that is told of the end of a run. Raises InvalidInput for one that may not be reached."""
+    return None if address is None else await check_address(address, caller.context.address_guard, "webhook")
 
 
 def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
@@ -49,16 +56,14 @@ def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
         raise Unsupported("checkpoint_during", "it is replaced by durability")
 
 
-def _build_arguments(assistant: AssistantRow, body: RunIn) -> RunArguments:
-    fields = body.config.model_dump(exclude_none=True)
-    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **fields.get("configurable", {})}
-    context = {**assistant.context, **(body.context or {})}
+def build_arguments(body: RunIn) -> RunArguments:
+    """Return how a run is invoked, without what its assistant adds."""
     command = None if body.command is None else body.command.model_dump(exclude_unset=True)
     return RunArguments(
         input=body.input,
         command=command,
-        config={**assistant.config, **fields, "configurable": configurable},
-        context=context or None,
+        config=body.config.model_dump(exclude_none=True),
+        context=body.context,
         checkpoint=locate_checkpoint(body.checkpoint, body.checkpoint_id) or None,
         interrupt_before=_parse_breakpoints(body.interrupt_before),
         interrupt_after=_parse_breakpoints(body.interrupt_after),
