@@ -358,6 +358,7 @@ class WorkerProcess:
                 default_engine_config(),
                 role_engine_configs(),
                 McpServerRegistry(self._settings.mcp_config),
+                self._settings.thread_ttl,
             )
             while True:
                 await asyncio.sleep(min(CRON_POLL_SECONDS, self._settings.sweep_interval_seconds))

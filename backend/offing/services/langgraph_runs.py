@@ -8,6 +8,7 @@ from uuid import UUID
 from offing.bus.live import LiveBus
 from offing.bus.notifier import RunNotifier
 from offing.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from offing.core.langgraph_config import ThreadTtl
 from offing.core.langgraph_run import LANGGRAPH, Multitask, RunArguments
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, CancelMode
@@ -19,7 +20,7 @@ from offing.services import run_deletion, run_summaries
 from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import TITLE
 from offing.services.runs import RunRequest, cancel_run, store_run
-from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
 from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest
 from offing.storage.pool import Connection, Database
 
@@ -44,6 +45,8 @@ class RunPlatform:
     default_engine: EngineConfig
     role_engines: Mapping[str, EngineConfig]
     mcp_servers: McpServerRegistry
+    thread_ttl: ThreadTtl | None = None
+    """When threads expire that name no time. `None` means never."""
     max_turns: int = MAX_TURNS
     """Maximum number of model calls of a run, because LangGraph's clients name none."""
 
@@ -120,6 +123,8 @@ async def store_langgraph_run(
     await langgraph_threads.merge_metadata(
         connection, tenant_id, run.thread_id, {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
     )
+    if platform.thread_ttl is not None:
+        await thread_expiry.set_ttl(connection, run.thread_id, platform.thread_ttl, replaces=False)
     if active:
         await langgraph_runs.enqueue_run(connection, run.id, new.delay_seconds)
     elif new.delay_seconds:

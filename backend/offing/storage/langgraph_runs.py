@@ -51,7 +51,11 @@ DELAY = """
      where id = %(run)s
 """
 
-LOCK_THREAD = "select id from thread where id = %s for update"
+LOCK_THREAD = """
+    select id from thread where id = %(thread)s
+       and not exists (select from langgraph_thread where thread_id = %(thread)s and gone_at is not null)
+       for update
+"""
 
 LIST_ACTIVE = """
     select id from run
@@ -146,7 +150,7 @@ async def list_runs(connection: Connection, thread_id: UUID) -> list[LangGraphRu
 
 async def lock_thread(connection: Connection, thread_id: UUID) -> None:
     """Lock a thread against other requests for runs. Raises `NotFound`."""
-    if await (await connection.execute(LOCK_THREAD, (thread_id,))).fetchone() is None:
+    if await (await connection.execute(LOCK_THREAD, {"thread": thread_id})).fetchone() is None:
         raise NotFound("thread", str(thread_id))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -21,12 +20,9 @@ from tests.protocols.langgraph.conftest import Client
 
 PORT = free_port()
 
-HOME = TemporaryDirectory()
-"""Holds the key file that encrypts secrets, for the worker and the test."""
-
 ALLOWED = f"127.0.0.1:{PORT}"
 
-ENVIRONMENT = {**GRAPHS_ENVIRONMENT, "OFFING_ALLOWED_WEBHOOK_HOSTS": ALLOWED, "OFFING_HOME": HOME.name}
+ENVIRONMENT = {**GRAPHS_ENVIRONMENT, "OFFING_ALLOWED_WEBHOOK_HOSTS": ALLOWED}
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +91,7 @@ async def test_a_message_is_signed_with_the_secret_of_a_webhook_of_the_same_host
 ) -> None:
     guard = AddressGuard(resolve_host, frozenset({ALLOWED}))
     request = WebhookRequest(f"http://{ALLOWED}/registered", ["run.waiting"])
-    created = await webhooks.add_webhook(key_database, LOCAL_TENANT, request, guard, ENVIRONMENT)
+    created = await webhooks.add_webhook(key_database, LOCAL_TENANT, request, guard)
     await client.runs.create(None, "trail", input={"seen": []}, webhook=receiver.address)
     for _ in range(300):
         if receiver.got:

@@ -51,10 +51,18 @@ def render_thread(row: LangGraphThreadRow, state: StateSnapshot | None) -> dict[
         "metadata": row.metadata,
         "status": row.status,
         "config": {},
+        "context": {},
         "error": None,
         "values": state.values if state is not None and state.values else None,
         "interrupts": {} if state is None else _interrupts_by_task(state),
     }
+
+
+def render_ttl(row: LangGraphThreadRow) -> dict[str, Any] | None:
+    """Return when a thread expires. `None` means never."""
+    if row.ttl_minutes is None:
+        return None
+    return {"strategy": row.ttl_strategy, "ttl_minutes": row.ttl_minutes, "expires_at": row.expires_at}
 
 
 def _interrupts_by_task(state: StateSnapshot) -> dict[str, Any]:
