@@ -182,6 +182,12 @@ async def list_runs(database: Database, tenant_id: UUID, thread_id: UUID) -> lis
         return await langgraph_runs.list_runs(connection, thread_id)
 
 
+async def list_followed(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread that have not ended, and its last run, oldest first. Empty also without a thread."""
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_runs.list_followed(connection, thread_id)
+
+
 async def _roll_back_active(platform: RunPlatform, tenant_id: UUID, thread_id: UUID) -> None:
     """Cancel and delete the active runs of a thread, the latest first."""
     async with platform.database.transaction(tenant_id) as connection:

@@ -37,6 +37,14 @@ LIST_RUNS = f"""
      order by run.created_at desc, run.id desc
 """
 
+LIST_FOLLOWED = f"""
+    select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
+     where run.thread_id = %(thread)s and (run.ended_at is null or run.id = (
+             select last.id from run as last join langgraph_run as its on its.run_id = last.id
+              where last.thread_id = %(thread)s order by last.created_at desc, last.id desc limit 1))
+     order by run.created_at, run.id
+"""
+
 ENQUEUE = """
     update run set enqueued = true, status = 'waiting', waiting_for = 'the earlier runs of its thread',
                    not_before = clock_timestamp() + %(delay)s::interval
@@ -136,6 +144,12 @@ async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
 async def list_runs(connection: Connection, thread_id: UUID) -> list[LangGraphRunRow]:
     """Return the runs of a thread, newest first."""
     rows = await (await connection.execute(LIST_RUNS, {"thread": thread_id})).fetchall()
+    return [_run_from_row(row) for row in rows]
+
+
+async def list_followed(connection: Connection, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread that have not ended, and its last run, oldest first."""
+    rows = await (await connection.execute(LIST_FOLLOWED, {"thread": thread_id})).fetchall()
     return [_run_from_row(row) for row in rows]
 
 

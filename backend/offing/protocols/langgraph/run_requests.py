@@ -1,10 +1,11 @@
 """Requests for runs: from their bodies to stored runs, and to what their clients follow."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import FIRST_ID
+from offing.bus.run_streams import FIRST_ID, find_position
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import Multitask, RunArguments
 from offing.protocols.langgraph.bodies import RunIn
@@ -18,8 +19,13 @@ from offing.storage.assistants import AssistantRow
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 
-async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> LangGraphRunRow:
-    """Store a run of an assistant. `thread_id` `None` means a thread of its own."""
+async def create_run(
+    caller: Caller, thread_id: UUID | None, body: RunIn, *, streams_thread: bool = False
+) -> LangGraphRunRow:
+    """Store a run of an assistant. `thread_id` `None` means a thread of its own.
+
+    `streams_thread`: the run streams for the thread-centric protocol.
+    """
     _check_combination(thread_id, body)
     assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
@@ -27,7 +33,7 @@ async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> Lan
     new = NewLangGraphRun(
         assistant.graph,
         assistant.id,
-        _build_arguments(assistant, body),
+        replace(_build_arguments(assistant, body), streams_thread=streams_thread),
         thread_id,
         body.metadata,
         Multitask(body.multitask_strategy),
@@ -88,7 +94,7 @@ def respond_stream(
     cancels: bool = False,
 ) -> FeedResponse:
     """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves."""
-    feed = RunFeed(caller, run, after_id, modes)
+    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes)
     return FeedResponse(
         feed.read_events(),
         on_disconnect=_canceller(caller, run) if cancels else None,
