@@ -4,6 +4,7 @@ Workers, tests and replays execute graphs only with this function. The nodes fin
 context or through `offing.sdk.current_run`. Values that they stream become notes.
 """
 
+import asyncio
 import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -166,6 +167,7 @@ async def _execute_compiled(
     cache = None if built.cache is None else InMemoryCache[Any]()
     if isinstance(checkpointer, Checkpointer):
         checkpointer.set_triggers(built.trigger_to_nodes)
+        checkpointer.set_loop(asyncio.get_running_loop())
     channels = build_run_channels(built.channels, str(run.context.run.id))
     runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
     config, raised, notes = _build_config(graph, run, thread_id, invocation), list[Interrupt](), _StreamNotes(run)
