@@ -18,7 +18,7 @@ from offing.kernel.langgraph_invocation import (
     list_langgraph_modes,
 )
 from offing.kernel.langgraph_json import dump_json
-from offing.kernel.thread_events import ThreadEventEncoder, describe_end, describe_start
+from offing.kernel.thread_events import CANCELLED_MESSAGE, ThreadEventEncoder, describe_end, describe_start
 from offing.langchain.report import draft_report
 from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
@@ -124,7 +124,7 @@ async def load_langgraph_run(
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:
     """Return how a run ended in the words of the thread-centric protocol, and its error. Empty means none."""
     if status is RunStatus.CANCELLED:
-        return "failed", "The run was cancelled."
+        return "failed", CANCELLED_MESSAGE
     if status is RunStatus.FAILED or progress.stop_reason is not None:
         return "failed", detail or str(progress.stop_reason)
     return ("interrupted" if progress.interrupts or progress.next_nodes else "completed"), ""

@@ -31,6 +31,9 @@ CUSTOM = "custom:"
 SHARED_MODES = ("values", "updates", "tasks", "checkpoints", "custom", "tools")
 """Stream modes whose events both protocols show."""
 
+CANCELLED_MESSAGE = "The run was cancelled."
+"""The error of a cancelled run. The protocol has no state for it."""
+
 ENDS = frozenset({"completed", "failed", "interrupted"})
 """States in which a run has ended."""
 

@@ -12,7 +12,7 @@ from offing.protocols.langgraph.bodies import Body, CommandIn, ConfigIn, Json, M
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.rendering import render_checkpoint, render_empty_state, render_state
 from offing.protocols.langgraph.run_requests import create_run
-from offing.protocols.langgraph.state_updates import open_thread
+from offing.protocols.langgraph.state_updates import list_interrupts, open_thread
 from offing.services import langgraph_runs, langgraph_states
 from offing.storage.langgraph_runs import LangGraphRunRow
 
@@ -120,7 +120,7 @@ async def start_run(caller: Caller, thread_id: UUID, params: Params) -> Mapping[
     renamed = {"multitask_strategy": params["multitaskStrategy"]} if params.get("multitaskStrategy") else {}
     known = {name: value for name, value in params.items() if name != "multitaskStrategy"}
     start = RunStart.model_validate({**known, **renamed})
-    resumes = start.input is not None and await _has_interrupts(caller, thread_id)
+    resumes = start.input is not None and bool(await list_interrupts(caller, thread_id))
     configurable = dict(start.config.configurable or {})
     checkpoint_id = configurable.pop("checkpoint_id", None)
     body = RunIn(
@@ -219,27 +219,11 @@ async def get_tree(caller: Caller, thread_id: UUID, _: Params) -> Mapping[str, A
     return {"tree": {"namespace": [], "status": status, "graph_name": runs[-1].graph}}
 
 
-async def _has_interrupts(caller: Caller, thread_id: UUID) -> bool:
-    return bool(await _list_interrupts(caller, thread_id))
-
-
 async def _check_interrupts(caller: Caller, thread_id: UUID, ids: list[str]) -> None:
     """Raise CommandError if one of the interrupts does not wait for a response."""
-    waiting = await _list_interrupts(caller, thread_id)
+    waiting = {one.id for one in await list_interrupts(caller, thread_id)}
     if unknown := [id for id in ids if id not in waiting]:
         raise CommandError("no_such_interrupt", f"No interrupt {unknown[0][:100]!r} waits for a response.")
-
-
-async def _list_interrupts(caller: Caller, thread_id: UUID) -> list[str]:
-    """Return the ids of the interrupts at which the thread stopped. None while a run is active."""
-    try:
-        thread, graph = await open_thread(caller, thread_id)
-    except NotFound:
-        return []
-    if graph is None or thread.status != "interrupted":
-        return []
-    state = await langgraph_states.get_state(caller.database, graph, {})
-    return [one["id"] if isinstance(one, dict) else one.id for one in render_state(state)["interrupts"]]
 
 
 def _describe_run(run: LangGraphRunRow) -> Mapping[str, Any]:

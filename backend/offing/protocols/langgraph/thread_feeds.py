@@ -1,21 +1,34 @@
 """What clients of the thread-centric protocol follow: the events of a thread, over all of its runs."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from langgraph.types import Interrupt
+
 from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent, StreamEvent, find_position
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
-from offing.kernel.thread_events import describe_end
+from offing.kernel.thread_events import CANCELLED_MESSAGE, describe_end
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.rendering import find_run_status
-from offing.protocols.langgraph.run_feeds import HEARTBEAT_SECONDS, encode_event
+from offing.protocols.langgraph.run_feeds import encode_event
+from offing.protocols.langgraph.state_updates import list_interrupts
 from offing.protocols.langgraph.thread_events import COURSE, EventFilter, find_id, is_end, render_entry
 from offing.services import langgraph_runs
 from offing.storage.langgraph_runs import LangGraphRunRow
+
+CHECK_SECONDS = 5.0
+"""Interval between two checks of the caller's key and of the thread's last run, each with a sign of life."""
+
+COURSE_DELAY_SECONDS = 0.1
+"""Time by which a client that follows only the course of the runs is told later that a run stopped.
+
+Clients then end their other streams of the thread, over which the last events of the run must have come before.
+"""
 
 Event = dict[str, Any]
 
@@ -59,6 +72,8 @@ class ThreadFeed:
                     continue
                 for event in render_entry(entry):
                     if self.wanted.accepts(event):
+                        if self._follows_course and (is_end(event) or event["method"] == "input.requested"):
+                            await asyncio.sleep(COURSE_DELAY_SECONDS)
                         yield event
                         await self._note_end(entry, event)
 
@@ -87,7 +102,8 @@ class ThreadFeed:
 async def follow_thread(caller: Caller, thread_id: UUID, start: StreamStart) -> AsyncGenerator[KeptEvent | None]:
     """Return the events of a thread as they come. They never end. `None` is a sign of life."""
     context, tenant, last, awaited = caller.context, caller.tenant_id, start.after_id, start.run_id
-    ends = _MissingEnds(caller, thread_id)
+    ends, clock = _MissingEnds(caller, thread_id), asyncio.get_running_loop().time
+    checked_at = clock()
     async with context.bus.subscribe_stream(tenant, thread_id) as notices:
         while not context.bus.is_closing:
             batch = await context.run_streams.read_after(tenant, thread_id, last)
@@ -100,11 +116,12 @@ async def follow_thread(caller: Caller, thread_id: UUID, start: StreamStart) -> 
             if batch:
                 continue
             awaited = None
-            yield None
-            await notices.next(HEARTBEAT_SECONDS)
-            if await context.run_streams.find_last_id(tenant, thread_id) in (last, FIRST_ID):
+            if clock() - checked_at >= CHECK_SECONDS:
+                checked_at = clock()
+                yield None
                 await caller.principal.reauthenticate()
                 await ends.announce()
+            await notices.next(CHECK_SECONDS)
 
 
 @dataclass(slots=True)
@@ -124,7 +141,7 @@ class _MissingEnds:
             self._known.add(entry.run_id)
 
     async def announce(self) -> None:
-        """Append the end of the thread's last run if it is missing for the second time."""
+        """Append the end of the thread's last run if it is missing at two checks."""
         streams, tenant = self.caller.context.run_streams, self.caller.tenant_id
         runs = await langgraph_runs.list_followed(self.caller.database, tenant, self.thread_id)
         if not runs or runs[0].status not in TERMINAL_STATUSES or runs[0].id in self._known:
@@ -135,12 +152,14 @@ class _MissingEnds:
         for entry in await streams.read_last(tenant, self.thread_id):
             self.note(entry)
         if runs[0].id not in self._known:
-            await streams.append_end(tenant, self.thread_id, runs[0].id, _describe_missing_end(runs[0]))
+            interrupts = await list_interrupts(self.caller, self.thread_id)
+            await streams.append_end(tenant, self.thread_id, runs[0].id, _describe_missing_end(runs[0], interrupts))
             self._known.add(runs[0].id)
 
 
-def _describe_missing_end(run: LangGraphRunRow) -> list[StreamEvent]:
-    state = {"success": "completed", "interrupted": "failed"}.get(find_run_status(run), "failed")
-    error = "" if state == "completed" else run.error or "The run was cancelled."
-    described = [*describe_end(run.graph, state, (), error), (END_EVENT, None)]
+def _describe_missing_end(run: LangGraphRunRow, interrupts: Sequence[Interrupt[Any]]) -> list[StreamEvent]:
+    has_succeeded = find_run_status(run) == "success"
+    state = ("interrupted" if interrupts else "completed") if has_succeeded else "failed"
+    error = "" if has_succeeded else run.error or CANCELLED_MESSAGE
+    described = [*describe_end(run.graph, state, interrupts if has_succeeded else (), error), (END_EVENT, None)]
     return [StreamEvent(name, dump_json(data)) for name, data in described]
