@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from offing import environment
 from offing.core.errors import InvalidInput
-from offing.core.langgraph_config import CONFIG_FILE
+from offing.core.langgraph_config import CONFIG_FILE, ThreadTtl, ThreadTtlStrategy
 
 PROJECT_HOME = ".offing"
 """Folder in a LangGraph project with the data of its `offing dev`."""
@@ -119,6 +119,14 @@ class Settings(BaseSettings):
     keep_running_checkpoints: Annotated[int | None, Field(ge=1)] = None
     """OFFING_KEEP_RUNNING_CHECKPOINTS: number of latest checkpoints that an adapted LangGraph graph keeps
     while it runs, for the graph and for each subgraph with its own memory. `None` keeps all of them.
+    """
+    thread_ttl_minutes: Annotated[float | None, Field(gt=0)] = None
+    """OFFING_THREAD_TTL_MINUTES: time after the last change when a thread of a LangGraph client expires that
+    names no time itself. `None` means never.
+    """
+    thread_ttl_strategy: ThreadTtlStrategy = ThreadTtlStrategy.DELETE
+    """OFFING_THREAD_TTL_STRATEGY: what happens then. `delete`: the thread is gone for LangGraph's clients, and
+    its states are deleted. `keep_latest`: its latest state is kept.
     """
     keep_run_files_days: Annotated[float | None, Field(gt=0)] = None
     """OFFING_KEEP_RUN_FILES_DAYS: number of days after the end of a run for which files of its code are
@@ -240,6 +248,12 @@ class Settings(BaseSettings):
     """OFFING_GRAPH_RELOAD: whether changed folders of graphs are reloaded for new runs. `offing dev` sets
     it.
     """
+
+    @property
+    def thread_ttl(self) -> ThreadTtl | None:
+        """When threads of LangGraph's clients expire that name no time. `None` means never."""
+        minutes = self.thread_ttl_minutes
+        return None if minutes is None else ThreadTtl(minutes, self.thread_ttl_strategy)
 
 
 UNPREFIXED_VARIABLES = frozenset(

@@ -27,20 +27,20 @@ LEFT = {
     *("child_run", "evaluation_result", "experiment_judgment", "experiment_result"),
     *("ledger", "reservation", "reward", "rollout", "store_item"),
     *("run_tag", "run_search", "run_search_queue", "uncounted_run", "ended_run_usage"),
-    *("report_share", "run_event"),
+    *("report_share", "run_event", "run_webhook"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what
 is shared anyway. The words of a fork are indexed anew.
 """
 
 ANEW = {
-    "langgraph_run": {"deletes_thread"},
+    "langgraph_run": {"deletes_thread", "webhook"},
     "checkpoint": {"nth"},
     "role_call": {"is_final"},
     "report": {"edited_by", "edited_in"},
 }
-"""The thread of a fork is kept, checkpoints are numbered in the order in which they are copied, no role has ended the
-fork, and a version that a person saved is not copied.
+"""The thread of a fork is kept, nobody is told of its end, checkpoints are numbered in the order in which they are
+copied, no role has ended the fork, and a version that a person saved is not copied.
 """
 
 COLUMNS = "select column_name from information_schema.columns where table_schema = 'app' and table_name = %s"

@@ -234,6 +234,11 @@ POPULATE = {
         insert into app.assistant_version (assistant_id, version, tenant_id, graph, name)
         values (%(run)s, 1, %(tenant)s, 'counting', 'Mine');
     """,
+    "0048_crons": """
+        insert into app.cron (id, tenant_id, assistant_id, schedule, multitask, arguments, owner)
+        values (%(run)s, %(tenant)s, %(run)s, '0 9 * * 1', 'enqueue', '{"input": null}', 'key:k');
+        insert into app.run_webhook (run_id, tenant_id, address) values (%(run)s, %(tenant)s, 'https://hooks.example/');
+    """,
 }
 """Rows for every table, by the migration that creates it."""
 

@@ -18,6 +18,7 @@ from offing.kernel.langgraph_invocation import (
     list_langgraph_modes,
 )
 from offing.kernel.langgraph_json import dump_json
+from offing.kernel.thread_events import CANCELLED_MESSAGE, ThreadEventEncoder, describe_end, describe_start
 from offing.langchain.report import draft_report
 from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
@@ -36,7 +37,7 @@ class LangGraphRun:
     row: RunRow
     stored: StoredArguments
     sender: StreamSender
-    encoder: EventEncoder
+    encoder: EventEncoder | ThreadEventEncoder
 
     @property
     def durability(self) -> str:
@@ -48,6 +49,7 @@ class LangGraphRun:
 
     def build_invocation(self, *, has_begun: bool) -> GraphInvocation:
         arguments = self.stored.arguments
+        self._send(describe_start(self.row.graph))
         limit = arguments.config.get("recursion_limit")
         return GraphInvocation(
             modes=list_langgraph_modes(arguments.stream_modes),
@@ -60,6 +62,7 @@ class LangGraphRun:
             context=arguments.context,
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
+            streams_thread=arguments.streams_thread,
         )
 
     async def record_end(self, connection: Connection, status: RunStatus, progress: GraphProgress) -> None:
@@ -68,12 +71,15 @@ class LangGraphRun:
         left = "error" if status is RunStatus.FAILED else left
         await langgraph_threads.set_status(connection, self.tenant_id, self.row.thread_id, left)
 
-    async def announce_end(self, status: RunStatus, detail: str) -> None:
+    async def announce_end(self, status: RunStatus, detail: str, progress: GraphProgress) -> None:
         """Send the last events of the run, after its end was stored."""
         if status is RunStatus.FAILED:
             kind, _, message = detail.partition(": ")
-            self.sender.send(StreamEvent("error", dump_json({"error": kind, "message": message})))
-        self.sender.send(StreamEvent(END_EVENT, b"null"))
+            self._send(("error", {"error": kind, "message": message}))
+        state, error = _find_end(status, detail, progress)
+        for event in describe_end(self.row.graph, state, progress.interrupts, error):
+            self._send(event)
+        self._send((END_EVENT, None))
         await self.sender.flush()
 
     def draft_state_report(self, values: Mapping[str, Any]) -> ReportDraft | None:
@@ -81,8 +87,12 @@ class LangGraphRun:
         return draft_report(self.row.question, dump_json(values).decode(), ()) if values else None
 
     async def _observe(self, namespace: Namespace, mode: str, chunk: Any) -> None:
-        for name, data in self.encoder.encode(namespace, mode, chunk):
-            self.sender.send(StreamEvent(name, dump_json(data)))
+        for event in self.encoder.encode(namespace, mode, chunk):
+            self._send(event)
+
+    def _send(self, event: tuple[str, Any]) -> None:
+        name, data = event
+        self.sender.send(StreamEvent(name, dump_json(data)))
 
     def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
         fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
@@ -105,5 +115,16 @@ async def load_langgraph_run(
     if row.protocol != LANGGRAPH or streams is None:
         return None
     stored = await langgraph_runs.find_arguments(connection, row.id)
-    sender = StreamSender(streams, tenant_id, row.id)
-    return LangGraphRun(tenant_id, row, stored, sender, EventEncoder(stored.arguments.stream_modes))
+    sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
+    arguments = stored.arguments
+    encoder = ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
+    return LangGraphRun(tenant_id, row, stored, sender, encoder)
+
+
+def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:
+    """Return how a run ended in the words of the thread-centric protocol, and its error. Empty means none."""
+    if status is RunStatus.CANCELLED:
+        return "failed", CANCELLED_MESSAGE
+    if status is RunStatus.FAILED or progress.stop_reason is not None:
+        return "failed", detail or str(progress.stop_reason)
+    return ("interrupted" if progress.interrupts or progress.next_nodes else "completed"), ""

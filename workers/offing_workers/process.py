@@ -1,7 +1,8 @@
 """A worker process: one event loop with all clients, the claimed runs and the watchers.
 
 The watchers are the heartbeat (a thread with its own connection), the sweepers of runs and of ended
-rollouts, the runner of distillation jobs, the filler of vectors, and the listeners for notifications.
+rollouts, the runner of distillation jobs, the filler of vectors, the schedule of crons, and the listeners for
+notifications.
 """
 
 import asyncio
@@ -27,11 +28,15 @@ from offing.bus.queue_channel import QueueChannel
 from offing.bus.run_streams import RunStreams
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.call_slots import install_call_slots
+from offing.models.engine_discovery import default_engine_config, role_engine_configs
 from offing.process_name import get_process_name
 from offing.sdk import Graph
-from offing.services import child_runs, webhooks
+from offing.services import child_runs, run_webhooks, webhooks
 from offing.services.health import WORKER_REPORT_SECONDS
+from offing.services.langgraph_crons import MAX_DUE, begin_due_runs, read_clock
+from offing.services.langgraph_runs import RunPlatform
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
@@ -79,6 +84,9 @@ They are few, because a person waits for the job to start.
 
 WEBHOOK_POLL_SECONDS = 2.0
 """Seconds between polls for deliveries to webhooks, which is about how late they are."""
+
+CRON_POLL_SECONDS = 1.0
+"""Seconds between searches for crons whose time has come, which is about how late their runs are."""
 
 FORGET_SECONDS = 2.0
 """Maximum seconds that the end of a process waits for Postgres to forget it."""
@@ -160,6 +168,7 @@ class WorkerProcess:
             self._index_runs,
             self._count_runs,
             self._deliver_webhooks,
+            self._begin_scheduled_runs,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
         )
         self._watchers = [asyncio.create_task(self._run_watcher(watcher)) for watcher in watchers]
@@ -334,6 +343,26 @@ class WorkerProcess:
             while True:
                 await asyncio.sleep(min(WEBHOOK_POLL_SECONDS, self._settings.sweep_interval_seconds))
                 while not self._draining and await webhooks.deliver_due(self._database, poster):
+                    pass
+                while not self._draining and await run_webhooks.deliver_due(self._database, poster, self._graphs):
+                    pass
+
+    async def _begin_scheduled_runs(self) -> None:
+        """Begin the runs of crons whose time has come. Several workers may do so at once."""
+        async with BusNotifier(self._redis_url) as notifier:
+            platform = RunPlatform(
+                self._database,
+                notifier,
+                notifier.live,
+                self._graphs,
+                default_engine_config(),
+                role_engine_configs(),
+                McpServerRegistry(self._settings.mcp_config),
+                self._settings.thread_ttl,
+            )
+            while True:
+                await asyncio.sleep(min(CRON_POLL_SECONDS, self._settings.sweep_interval_seconds))
+                while not self._draining and await begin_due_runs(platform, read_clock()) == MAX_DUE:
                     pass
 
     async def _fill_vectors(self) -> None:

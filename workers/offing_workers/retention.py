@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import structlog
 
@@ -13,6 +14,7 @@ from offing.services.graph_folders import (
     list_copied_versions,
     list_projects,
 )
+from offing.services.langgraph_threads import expire_threads
 from offing.settings import Settings
 from offing.storage import retention, webhooks
 from offing.storage.pool import Database
@@ -41,10 +43,11 @@ async def remove_expired(database: Database, settings: Settings) -> bool:
     logins = await retention.delete_expired_logins(database, MAX_ROWS_PER_SWEEP)
     items = await retention.delete_expired_items(database, MAX_ROWS_PER_SWEEP)
     events = await webhooks.delete_old_events(database, KEEP_EVENTS_DAYS, MAX_ROWS_PER_SWEEP)
+    threads = await expire_threads(database, datetime.now(UTC), MAX_ROWS_PER_SWEEP)
     await remove_unused_graphs(database, settings)
     if files:
         log.info("deleted old files of runs", runs=files)
-    return max(pruned, files, logins, items, events) >= MAX_ROWS_PER_SWEEP
+    return max(pruned, files, logins, items, events, threads) >= MAX_ROWS_PER_SWEEP
 
 
 async def remove_unused_graphs(

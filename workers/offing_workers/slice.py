@@ -522,7 +522,7 @@ class Slice:
         await self._release(checkpointer, Release(status, stop_reason=stop, error=detail or None), *entries)
         await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
         if self._langgraph is not None:
-            await self._langgraph.announce_end(status, detail)
+            await self._langgraph.announce_end(status, detail, self._progress)
             await self._dispatcher.dispatch_run(self._fence.run_id)  # the end may have queued the thread's next run
         if self._parent_run_id is not None:
             await self._dispatcher.dispatch_run(self._parent_run_id)

@@ -22,6 +22,9 @@ from offing.telemetry.tracing import setup_tracing, shutdown_tracing
 
 SHUTDOWN_TIMEOUT_SECONDS = 5
 
+MAX_SOCKET_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Maximum size of a message of a WebSocket client, the same as that of a graph's state."""
+
 RESERVED_FILE_DESCRIPTORS = 256
 """File descriptors reserved besides connections: for the database, Redis, libraries and documents that are
 being ingested.
@@ -78,7 +81,8 @@ def build_server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         host=settings.host,
         port=settings.port,
         http=build_protocol(ClientRegistry(limits)),  # pyright: ignore[reportArgumentType]
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -68,6 +68,9 @@ class RequestGuard:
         self.hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and not self._may_connect(scope):
+            await send({"type": "websocket.close", "code": 4403})
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -83,6 +86,17 @@ class RequestGuard:
 
         rejection = self._find_problem(scope)
         await (rejection or self.app)(scope, receive, with_headers)
+
+    def _may_connect(self, scope: Scope) -> bool:
+        """Return whether a WebSocket comes from no page, or from one of this origin: browsers send cookies along."""
+        headers = Headers(scope=scope)
+        named = headers.getlist("host")
+        return (
+            len(named) == 1
+            and parse_host(named[0]) in self.hosts
+            and "\0" not in scope["path"]
+            and _is_same_origin(scope, headers, named[0])
+        )
 
     def _find_problem(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)

@@ -30,6 +30,8 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
         role_engines=deps.role_engines,
         mcp_servers=deps.mcp_servers,
         authenticate=identify,
+        thread_ttl=deps.settings.thread_ttl,
+        address_guard=deps.poster.guard,
     )
 
 

@@ -373,11 +373,15 @@ class LiveBus:
         """
         return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
 
-    def subscribe_stream(self, tenant_id: UUID, run_id: UUID) -> AbstractAsyncContextManager[Subscriber]:
-        """Subscribe to a run and to its stream (`offing.bus.run_streams`). News of the stream is a `ResyncEvent`."""
-        return self._open_subscriber(
-            frozenset((_channel_name(tenant_id, run_id), stream_channel_name(tenant_id, run_id)))
-        )
+    def subscribe_stream(
+        self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None
+    ) -> AbstractAsyncContextManager[Subscriber]:
+        """Subscribe to the stream of a thread (`offing.bus.run_streams`), and to a run if one is named.
+
+        News of the stream is a `ResyncEvent`.
+        """
+        of_run = () if run_id is None else (_channel_name(tenant_id, run_id),)
+        return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))))
 
     @asynccontextmanager
     async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
@@ -531,9 +535,9 @@ def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
     return f"offing:live:{tenant_id}:{run_id}"
 
 
-def stream_channel_name(tenant_id: UUID, run_id: UUID) -> str:
-    """Return the name of the channel that tells of new events in the stream of a run."""
-    return f"offing:stream:{tenant_id}:{run_id}"
+def stream_channel_name(tenant_id: UUID, thread_id: UUID) -> str:
+    """Return the name of the channel that tells of new events in the stream of a thread."""
+    return f"offing:stream:{tenant_id}:{thread_id}"
 
 
 def _action_key(tenant_id: UUID, run_id: UUID) -> str:

@@ -5,15 +5,13 @@ import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, ThreadTtlStrategy, compare_python
+from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, compare_python
 from offing.services.graph_folders import load_project
 from offing.services.langgraph_projects import LangGraphProject, find_langgraph_config
 from offing.settings import PROJECT_HOME, Settings
 
 DEFAULT_PORT = 2024
 """Port at which clients expect the server of a LangGraph project."""
-
-MINUTES_PER_DAY = 24 * 60
 
 
 def prepare_langgraph_projects(settings: Settings, paths: Sequence[Path], say: Callable[[str], object]) -> Settings:
@@ -34,10 +32,6 @@ def list_notices(config: LangGraphConfig) -> list[ConfigNotice]:
     if (version := compare_python(config, sys.version_info[:2])) is not None:
         notices.append(version)
     notices += _list_http_notices(config)
-    if config.thread_ttl is not None and config.thread_ttl.strategy is ThreadTtlStrategy.DELETE:
-        notices.append(
-            ConfigNotice("checkpointer.ttl", "Threads are not deleted. Their earlier checkpoints are, after the time.")
-        )
     return notices
 
 
@@ -69,8 +63,8 @@ def _prepare(settings: Settings, project: LangGraphProject) -> Settings:
     if "port" not in settings.model_fields_set:
         changes["port"] = DEFAULT_PORT
     ttl = project.config.thread_ttl
-    if ttl is not None and ttl.default_ttl is not None and "keep_checkpoints_days" not in settings.model_fields_set:
-        changes["keep_checkpoints_days"] = ttl.default_ttl / MINUTES_PER_DAY
+    if ttl is not None and "thread_ttl_minutes" not in settings.model_fields_set:
+        changes |= {"thread_ttl_minutes": ttl.default_ttl, "thread_ttl_strategy": ttl.strategy}
     return settings.model_copy(update=changes)
 
 

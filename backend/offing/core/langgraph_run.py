@@ -46,6 +46,8 @@ class RunArguments:
     stream_subgraphs: bool = False
     durability: str = "async"
     """When checkpoints are stored: `sync`, `async` or `exit`."""
+    streams_thread: bool = False
+    """Whether the run streams for the thread-centric protocol. It then streams everything."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

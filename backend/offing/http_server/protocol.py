@@ -48,6 +48,8 @@ class GuardedProtocol(H11Protocol):
         self._owed: PendingPart | None = None
         self._answered = False
         """Whether the request was answered before it had arrived completely."""
+        self._upgraded = False
+        """Whether the connection is one of uvicorn's WebSocket protocol now."""
         self._since, self._arrived = 0.0, 0
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
@@ -69,6 +71,22 @@ class GuardedProtocol(H11Protocol):
         for timer in (self._reading, self._writing):
             if timer is not None:
                 timer.cancel()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hand the connection over to uvicorn's WebSocket protocol. It still counts until it ends."""
+        super().handle_websocket_upgrade(event)
+        upgraded: Any = self.transport.get_protocol()
+        lose = upgraded.connection_lost
+
+        def connection_lost(exc: Exception | None) -> None:
+            lose(exc)
+            self._clients.remove(self)
+
+        upgraded.connection_lost = connection_lost
+        self._upgraded = True
+        self._clients.request_ended(self)
+        if self._reading is not None:
+            self._reading.cancel()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -93,7 +111,7 @@ class GuardedProtocol(H11Protocol):
     def _update_timer(self) -> None:
         """Start, continue or stop the timer for the client."""
         owed = self._pending_part()
-        if self.transport.is_closing() or owed == self._owed:
+        if self._upgraded or self.transport.is_closing() or owed == self._owed:
             return
         if self._reading is not None:
             self._reading.cancel()

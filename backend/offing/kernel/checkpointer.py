@@ -19,7 +19,6 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -34,6 +33,7 @@ from langgraph.types import Interrupt
 
 from offing.core.checkpoint import StoredCheckpoint, TaskWrite
 from offing.core.errors import LeaseLostError
+from offing.kernel.blocking_checkpointer import BlockingCheckpointer
 from offing.kernel.channel_history import ChannelHistoryCollector
 from offing.kernel.checkpoint_store import CheckpointStore
 from offing.kernel.subgraph_calls import SubgraphCalls
@@ -110,7 +110,7 @@ DueCheckpoints = tuple[UnsavedCheckpoint, ...]
 """Checkpoints that will be written by the next transaction."""
 
 
-class Checkpointer(BaseCheckpointSaver[str]):
+class Checkpointer(BlockingCheckpointer):
     """The checkpointer of one claim. It is not shared between runs, so it needs no lock.
 
     `turn_key` names the state key that counts turns. Empty means that there is none. If

@@ -4,10 +4,11 @@ Workers, tests and replays execute graphs only with this function. The nodes fin
 context or through `offing.sdk.current_run`. Values that they stream become notes.
 """
 
+import asyncio
 import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from langgraph.types import Interrupt
 from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shorten_line
 from offing.kernel.checkpointer import Checkpointer
+from offing.kernel.graph_streams import StreamedValue, stream_protocol, stream_values
 from offing.kernel.invocation_values import build_run_channels
 from offing.kernel.langgraph_invocation import GraphInvocation
 from offing.kernel.recorded_calls import NOTE_KINDS
@@ -165,28 +167,26 @@ async def _execute_compiled(
     cache = None if built.cache is None else InMemoryCache[Any]()
     if isinstance(checkpointer, Checkpointer):
         checkpointer.set_triggers(built.trigger_to_nodes)
+        checkpointer.set_loop(asyncio.get_running_loop())
     channels = build_run_channels(built.channels, str(run.context.run.id))
     runnable = built.copy({"checkpointer": checkpointer, "store": run.items, "cache": cache, "channels": channels})
     config, raised, notes = _build_config(graph, run, thread_id, invocation), list[Interrupt](), _StreamNotes(run)
     stop, detail = None, ""
-    watched = _is_watched(graph)
-    modes = ["updates", "custom"] if watched else ["updates"]
-    streams: dict[str, Any] = {"stream_mode": modes, "subgraphs": watched}
-    if invocation is not None:
-        streams["stream_mode"] = list(dict.fromkeys([*modes, *invocation.modes]))
-        streams |= {"subgraphs": watched or invocation.with_subgraphs, **invocation.list_stream_options()}
+    context = _build_runtime_context(graph, run, invocation)
     around = graph.langgraph_adapter.execution_context() if graph.langgraph_adapter else nullcontext()
     try:
         with use_run(run.context) as stopped_by, around:
-            async for *namespaces, mode, chunk in runnable.astream(
-                graph_input, config, context=_build_runtime_context(graph, run, invocation), **streams, **stream_options
-            ):
-                if invocation is not None:
-                    await _show_chunk(invocation, namespaces, mode, chunk)
-                if mode == "custom":
-                    await notes.add(chunk)
-                elif mode == "updates" and not any(namespaces):
-                    raised += find_interrupts([chunk])
+            stream = _open_stream(
+                graph, runnable, invocation, graph_input=graph_input, config=config, context=context, **stream_options
+            )
+            async with aclosing(stream):
+                async for namespace, mode, chunk in stream:
+                    if invocation is not None:
+                        await _show_chunk(invocation, namespace, mode, chunk)
+                    if mode == "custom":
+                        await notes.add(chunk)
+                    elif mode == "updates" and not namespace:
+                        raised += find_interrupts([chunk])
         stop = stopped_by()  # a graph that catches every error may continue to its end although it was stopped
     except RunStopped as stopped:
         stop = stopped.reason
@@ -199,10 +199,28 @@ async def _execute_compiled(
     return GraphProgress(tuple(raised), state.values if state else {}, stop, detail, tuple(state.next) if state else ())
 
 
-async def _show_chunk(invocation: GraphInvocation, namespaces: list[Any], mode: str, chunk: Any) -> None:
+def _open_stream(
+    graph: Graph, runnable: Any, invocation: GraphInvocation | None, **options: Any
+) -> AsyncGenerator[StreamedValue]:
+    """Return what the graph streams: for the journal, and for the client that invoked it."""
+    watched = _is_watched(graph)
+    modes = ["updates", "custom"] if watched else ["updates"]
+    if invocation is None:
+        return stream_values(runnable, **options, stream_mode=modes, subgraphs=watched)
+    options |= invocation.list_stream_options()
+    if invocation.streams_thread:
+
+        async def observe_task(streamed: StreamedValue) -> None:
+            await invocation.observe(*streamed)
+
+        return stream_protocol(runnable, observe_task=observe_task, **options)
+    modes = list(dict.fromkeys([*modes, *invocation.modes]))
+    return stream_values(runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs)
+
+
+async def _show_chunk(invocation: GraphInvocation, namespace: tuple[str, ...], mode: str, chunk: Any) -> None:
     """Pass a streamed value on to the client, if it asked for it."""
-    namespace: tuple[str, ...] = namespaces[0] if namespaces else ()
-    if mode in invocation.modes and (invocation.with_subgraphs or not namespace):
+    if invocation.streams_thread or (mode in invocation.modes and (invocation.with_subgraphs or not namespace)):
         await invocation.observe(namespace, mode, chunk)
 
 

@@ -1,6 +1,6 @@
 """Events for LangGraph's clients, made from what a graph streams."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,11 +24,10 @@ class EventEncoder:
 
     def encode(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
         """Return the events of a streamed value: names and data that are not JSON yet."""
-        suffix = "".join(f"|{name}" for name in namespace)
         if mode == "messages":
-            yield from self._encode_message(suffix, *chunk)
-        elif (data := _without_transient_interrupts(chunk)) is not None:
-            yield f"{mode}{suffix}", data
+            yield from self._encode_message(suffix_namespace(namespace), *chunk)
+        else:
+            yield from encode_values(namespace, mode, chunk)
 
     def _encode_message(
         self, suffix: str, message: BaseMessage, metadata: Mapping[str, Any]
@@ -48,6 +47,17 @@ class EventEncoder:
             f"messages/{'partial' if is_chunk else 'complete'}{suffix}",
             [message_chunk_to_message(whole) if is_chunk else whole],
         )
+
+
+def suffix_namespace(namespace: Sequence[str]) -> str:
+    """Return what the name of an event ends with for a subgraph. Empty means the run's own graph."""
+    return "".join(f"|{name}" for name in namespace)
+
+
+def encode_values(namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
+    """Return the event of a streamed value, or none if it only says what the run itself waits for."""
+    if (data := _without_transient_interrupts(chunk)) is not None:
+        yield f"{mode}{suffix_namespace(namespace)}", data
 
 
 def _without_transient_interrupts(chunk: Any) -> Any:

@@ -35,6 +35,8 @@ class GraphInvocation:
     """The graph's runtime context. `None` means the one that it declares itself."""
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
+    streams_thread: bool = False
+    """Whether the graph streams with LangGraph's v3 machinery, for the thread-centric protocol. `modes` is unused."""
 
     def list_stream_options(self) -> dict[str, Any]:
         """Return further arguments of LangGraph's `astream`."""

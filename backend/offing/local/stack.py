@@ -353,6 +353,9 @@ def build_child_environment(settings: Settings, servers: ServerUrls) -> dict[str
     engine_variables |= {"OFFING_GRAPH_RELOAD": "1"} if settings.graph_reload else {}
     if "keep_checkpoints_days" in settings.model_fields_set:
         engine_variables["OFFING_KEEP_CHECKPOINTS_DAYS"] = str(settings.keep_checkpoints_days)
+    if settings.thread_ttl_minutes is not None:
+        engine_variables["OFFING_THREAD_TTL_MINUTES"] = str(settings.thread_ttl_minutes)
+        engine_variables["OFFING_THREAD_TTL_STRATEGY"] = settings.thread_ttl_strategy
     return build_application_environment() | {
         **engine_variables,
         "OFFING_APP_DATABASE_URL": servers.app_url,

@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.langgraph_run import RunArguments
 from offing.sdk import Graph
 from offing.services.graphs import get_graph
-from offing.storage import assistants
+from offing.storage import assistants, crons
 from offing.storage.assistants import AssistantRow
 from offing.storage.pool import Connection, Database
 
@@ -143,12 +144,21 @@ async def list_versions(
 async def delete_assistant(
     database: Database, tenant_id: UUID, graphs: Mapping[str, Graph], assistant_id: UUID
 ) -> None:
-    """Delete a stored assistant. The own one of a graph cannot be deleted. Raises NotFound."""
+    """Delete a stored assistant with its crons. The own one of a graph cannot be deleted. Raises NotFound."""
     if _find_graph_assistant(graphs, assistant_id) is not None:
         raise InvalidInput("assistant_id", "this assistant belongs to its graph", "Remove the graph instead.")
     async with database.transaction(tenant_id) as connection:
         if not await assistants.delete_assistant(connection, assistant_id):
             raise NotFound("assistant", str(assistant_id))
+        await crons.delete_crons_of_assistant(connection, assistant_id)
+
+
+def add_assistant(assistant: AssistantRow, arguments: RunArguments) -> RunArguments:
+    """Return how a run is invoked that an assistant's configuration completes. What the run names comes first."""
+    own: Mapping[str, Any] = arguments.config
+    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **(own.get("configurable") or {})}
+    context = {**assistant.context, **(arguments.context or {})}
+    return replace(arguments, config={**assistant.config, **own, "configurable": configurable}, context=context or None)
 
 
 def _find_graph_assistant(graphs: Mapping[str, Graph], assistant_id: UUID) -> AssistantRow | None:

@@ -1,6 +1,6 @@
 """Runs of LangGraph's clients: made in a thread or without one, beside active runs as the client chose."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 from uuid import UUID
@@ -8,10 +8,11 @@ from uuid import UUID
 from offing.bus.live import LiveBus
 from offing.bus.notifier import RunNotifier
 from offing.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from offing.core.langgraph_config import ThreadTtl
 from offing.core.langgraph_run import LANGGRAPH, Multitask, RunArguments
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, CancelMode
-from offing.core.step import shorten_line
+from offing.core.step import Step, shorten_line
 from offing.kernel.langgraph_json import dump_json
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
@@ -19,12 +20,15 @@ from offing.services import run_deletion, run_summaries
 from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import TITLE
 from offing.services.runs import RunRequest, cancel_run, store_run
-from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
 from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest
 from offing.storage.pool import Connection, Database
 
 CANCEL_SECONDS = 30.0
 """Time that a request waits for the end of a run that it cancels, in seconds."""
+
+MAX_TURNS = 1000
+"""Maximum number of model calls of a run, unless the process has another one."""
 
 MAX_QUESTION_CHARS = 2000
 """Maximum length of the text that stands for a run's input in lists."""
@@ -41,7 +45,10 @@ class RunPlatform:
     default_engine: EngineConfig
     role_engines: Mapping[str, EngineConfig]
     mcp_servers: McpServerRegistry
-    max_turns: int
+    thread_ttl: ThreadTtl | None = None
+    """When threads expire that name no time. `None` means never."""
+    max_turns: int = MAX_TURNS
+    """Maximum number of model calls of a run, because LangGraph's clients name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,18 @@ class NewLangGraphRun:
     deletes_thread: bool = False
     """Whether the thread of a run without one is gone for LangGraph's clients when the run has ended."""
     delay_seconds: float = 0.0
+    webhook: str | None = None
+    """Address that is told of the end of the run. `None` means none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run that was stored, and what its notification needs."""
+
+    row: LangGraphRunRow
+    first_steps: Sequence[Step]
+    active: Sequence[UUID]
+    """The active runs of its thread, oldest first."""
 
 
 async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> LangGraphRunRow:
@@ -67,39 +86,59 @@ async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRu
 
     Raises NotFound for an unknown thread, Conflict for a busy one that rejects further runs, and InvalidInput.
     """
-    graph = get_graph(platform.graphs, new.graph)
-    check_arguments(graph, new.arguments)
+    check_arguments(get_graph(platform.graphs, new.graph), new.arguments)
+    await make_room(platform, tenant_id, new)
+    async with platform.database.transaction(tenant_id) as connection:
+        stored = await store_langgraph_run(connection, platform, tenant_id, new)
+    await announce_run(platform, tenant_id, new, stored)
+    return stored.row
+
+
+async def make_room(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> None:
+    """Roll back the active runs of the thread of a run that asks for it."""
     if new.thread_id is not None and new.multitask is Multitask.ROLLBACK:
         await _roll_back_active(platform, tenant_id, new.thread_id)
-    async with platform.database.transaction(tenant_id) as connection:
-        active = await _prepare_thread(connection, tenant_id, new)
-        if active and new.multitask is Multitask.REJECT:
-            raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
-        request = _build_request(platform, graph, new, enqueued=bool(active))
-        run, first = await store_run(
-            connection,
-            tenant_id,
-            request,
-            graphs=platform.graphs,
-            default_engine=platform.default_engine,
-            servers=platform.mcp_servers,
-        )
-        stored = NewRequest(new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread)
-        await langgraph_runs.insert_request(connection, tenant_id, run.id, stored)
-        await langgraph_threads.merge_metadata(
-            connection, tenant_id, run.thread_id, {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
-        )
-        if active:
-            await langgraph_runs.enqueue_run(connection, run.id, new.delay_seconds)
-        elif new.delay_seconds:
-            await langgraph_runs.delay_run(connection, run.id, new.delay_seconds)
-        created = await langgraph_runs.get_run(connection, run.id)
-    await platform.notifier.dispatch_run(run.id)
-    await platform.notifier.publish_steps(tenant_id, run.id, first)
+
+
+async def store_langgraph_run(
+    connection: Connection, platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun
+) -> StoredRun:
+    """Store a run in the caller's transaction, after which the caller announces it. Raises as `create_run`."""
+    graph = get_graph(platform.graphs, new.graph)
+    active = await _prepare_thread(connection, tenant_id, new)
+    if active and new.multitask is Multitask.REJECT:
+        raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
+    run, first = await store_run(
+        connection,
+        tenant_id,
+        _build_request(platform, graph, new, enqueued=bool(active)),
+        graphs=platform.graphs,
+        default_engine=platform.default_engine,
+        servers=platform.mcp_servers,
+    )
+    stored = NewRequest(
+        new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread, webhook=new.webhook
+    )
+    await langgraph_runs.insert_request(connection, tenant_id, run.id, stored)
+    await langgraph_threads.merge_metadata(
+        connection, tenant_id, run.thread_id, {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
+    )
+    if platform.thread_ttl is not None:
+        await thread_expiry.set_ttl(connection, run.thread_id, platform.thread_ttl, replaces=False)
+    if active:
+        await langgraph_runs.enqueue_run(connection, run.id, new.delay_seconds)
+    elif new.delay_seconds:
+        await langgraph_runs.delay_run(connection, run.id, new.delay_seconds)
+    return StoredRun(await langgraph_runs.get_run(connection, run.id), first, active)
+
+
+async def announce_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun, stored: StoredRun) -> None:
+    """Notify the workers of a stored run, and cancel the active runs if it asks for it."""
+    await platform.notifier.dispatch_run(stored.row.id)
+    await platform.notifier.publish_steps(tenant_id, stored.row.id, stored.first_steps)
     if new.multitask is Multitask.INTERRUPT:
-        for run_id in reversed(active):
+        for run_id in reversed(stored.active):
             await cancel_run(platform.database, platform.notifier, tenant_id, run_id, CancelMode.DISCARD)
-    return created
 
 
 def check_arguments(graph: Graph, arguments: RunArguments) -> None:
@@ -180,6 +219,12 @@ async def list_runs(database: Database, tenant_id: UUID, thread_id: UUID) -> lis
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.get_thread(connection, thread_id)
         return await langgraph_runs.list_runs(connection, thread_id)
+
+
+async def list_followed(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread that have not ended, and its last run, oldest first. Empty also without a thread."""
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_runs.list_followed(connection, thread_id)
 
 
 async def _roll_back_active(platform: RunPlatform, tenant_id: UUID, thread_id: UUID) -> None:

@@ -1,21 +1,27 @@
 """Threads for LangGraph's clients: created without a run, with metadata, found by status, copied and deleted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.langgraph_config import ThreadTtl, ThreadTtlStrategy
 from offing.core.run import CancelMode
 from offing.sdk import Graph
 from offing.services import langgraph_states, run_deletion
 from offing.services.langgraph_states import ThreadGraph
 from offing.services.runs import cancel_run
-from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
 from offing.storage.langgraph_threads import LangGraphThreadRow, ThreadFilter
 from offing.storage.pool import Database
+
+PAGE = 100
+"""Number of threads that are read at once."""
 
 TITLE = "A thread of a LangGraph client"
 
@@ -29,6 +35,8 @@ class NewThread:
     metadata: Mapping[str, Any]
     keeps_existing: bool
     """Whether an existing thread with this id is returned instead of an error."""
+    ttl: ThreadTtl | None = None
+    """When it expires. `None` means never."""
 
 
 async def create_thread(database: Database, tenant_id: UUID, new: NewThread) -> LangGraphThreadRow:
@@ -36,6 +44,8 @@ async def create_thread(database: Database, tenant_id: UUID, new: NewThread) -> 
     thread_id = new.id or new_id()
     async with database.transaction(tenant_id) as connection:
         is_new = await langgraph_threads.insert_thread(connection, tenant_id, thread_id, TITLE, new.metadata)
+        if is_new and new.ttl is not None:
+            await thread_expiry.set_ttl(connection, thread_id, new.ttl, replaces=True)
         if is_new or new.keeps_existing:
             try:
                 return await langgraph_threads.get_thread(connection, thread_id)
@@ -71,13 +81,16 @@ async def count_threads(database: Database, tenant_id: UUID, chosen: ThreadFilte
         return await langgraph_threads.count_threads(connection, chosen)
 
 
-async def change_metadata(
-    database: Database, tenant_id: UUID, thread_id: UUID, metadata: Mapping[str, Any]
+async def change_thread(
+    database: Database, tenant_id: UUID, thread_id: UUID, metadata: Mapping[str, Any], ttl: ThreadTtl | None = None
 ) -> LangGraphThreadRow:
-    """Add keys to the metadata of a thread. Raises NotFound."""
+    """Add keys to the metadata of a thread, and let it expire. `ttl` `None` keeps its expiry. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
+        await langgraph_threads.get_thread(connection, thread_id)
         await langgraph_runs.lock_thread(connection, thread_id)
         await langgraph_threads.merge_metadata(connection, tenant_id, thread_id, metadata)
+        if ttl is not None:
+            await thread_expiry.set_ttl(connection, thread_id, ttl, replaces=True)
         return await langgraph_threads.get_thread(connection, thread_id)
 
 
@@ -95,6 +108,61 @@ async def delete_thread(database: Database, notifier: RunNotifier, tenant_id: UU
         await run_deletion.delete_run(database, tenant_id, first, with_later_runs=True)
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.delete_thread(connection, thread_id)
+
+
+async def prune_threads(
+    database: Database,
+    notifier: RunNotifier,
+    tenant_id: UUID,
+    thread_ids: Sequence[UUID],
+    strategy: ThreadTtlStrategy,
+) -> int:
+    """Delete threads, or all their states but the latest, and return the number of threads that there were.
+
+    Raises Conflict if a run of one of them is being executed. The threads before it are pruned then.
+    """
+    count = 0
+    for thread_id in dict.fromkeys(thread_ids):
+        with suppress(NotFound):
+            if strategy is ThreadTtlStrategy.DELETE:
+                await delete_thread(database, notifier, tenant_id, thread_id)
+            else:
+                await _keep_latest_states(database, tenant_id, thread_id)
+            count += 1
+    return count
+
+
+async def delete_threads_of_assistant(
+    database: Database, notifier: RunNotifier, tenant_id: UUID, assistant_id: UUID
+) -> None:
+    """Delete the threads whose last run was of an assistant. Raises Conflict if a run of one is being executed."""
+    chosen = ThreadFilter({"assistant_id": str(assistant_id)}, None, None)
+    while page := await list_threads(
+        database, tenant_id, chosen, order="created_at", descending=True, limit=PAGE, offset=0
+    ):
+        for thread in page:
+            await delete_thread(database, notifier, tenant_id, thread.id)
+
+
+async def _keep_latest_states(database: Database, tenant_id: UUID, thread_id: UUID) -> None:
+    async with database.transaction(tenant_id) as connection:
+        await langgraph_threads.get_thread(connection, thread_id)
+        await langgraph_runs.lock_thread(connection, thread_id)
+        if await thread_expiry.has_active_run(connection, thread_id):
+            raise Conflict(f"A run of thread {thread_id} is active.", "Wait until it ends, or cancel it.")
+        await thread_expiry.keep_latest_states(connection, thread_id)
+
+
+async def expire_threads(database: Database, now: datetime, limit: int) -> int:
+    """Do what the strategies of at most `limit` expired threads say, and return their number.
+
+    Several processes may do so at once. Runs stay in Offing's record, as long as nobody deletes them.
+    """
+    expired = await thread_expiry.list_expired(database, now, limit)
+    for tenant_id, thread_id in expired:
+        async with database.transaction(tenant_id) as connection:
+            await thread_expiry.expire_thread(connection, thread_id, now)
+    return len(expired)
 
 
 async def copy_thread(

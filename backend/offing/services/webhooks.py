@@ -87,7 +87,7 @@ async def add_webhook(
     Raises InvalidInput for an address that may not be reached, and Conflict if there are too many webhooks or the key
     file cannot be used.
     """
-    address = await _check_address(request.address, guard)
+    address = await check_address(request.address, guard)
     _check_web_ui(request.web_ui)
     if not request.events:
         raise InvalidInput("events", "no event is chosen", f"Choose of {', '.join(EVENT_KINDS)}.")
@@ -171,23 +171,27 @@ async def _send(
     poster: Poster, tenant_id: UUID, row: WebhookRow, event_id: UUID, body: bytes, env: Mapping[str, str]
 ) -> PostResult:
     try:
-        ring = key_file.read_key_ring(env)
-        sealed = EncryptedKey(row.key_id, row.secret_ciphertext)
-        secret = ring.decrypt(sealed, bind_secret(tenant_id, row.id))
+        secret = read_secret(tenant_id, row, env)
     except OffingError as error:
         return PostResult(None, f"The secret of the webhook cannot be used. {error}")
     return await poster.post(row.address, build_headers(secret, event_id, datetime.now(UTC), body), body)
 
 
-async def _check_address(text: str, guard: AddressGuard) -> str:
-    """Return an address that may be reached now. It is checked again at each delivery."""
+def read_secret(tenant_id: UUID, row: WebhookRow, env: Mapping[str, str]) -> str:
+    """Return the secret of a webhook. Raises OffingError if the key file does not have its key."""
+    sealed = EncryptedKey(row.key_id, row.secret_ciphertext)
+    return key_file.read_key_ring(env).decrypt(sealed, bind_secret(tenant_id, row.id))
+
+
+async def check_address(text: str, guard: AddressGuard, field: str = "address") -> str:
+    """Return an address that may be reached now. It is checked again at each delivery. Raises InvalidInput."""
     parsed = parse_url(text.strip())
     if isinstance(parsed, InvalidUrl):
-        raise InvalidInput("address", parsed.problem.rstrip("."), "Enter an address that begins with https://.")
+        raise InvalidInput(field, parsed.problem.rstrip("."), "Enter an address that begins with https://.")
     allowed = await guard.resolve_allowed(parsed.host, parsed.port)
     if isinstance(allowed, InvalidUrl):
         remedy = "Enter a public address, or ask the operator to add HOST:PORT to OFFING_ALLOWED_WEBHOOK_HOSTS."
-        raise InvalidInput("address", f"{parsed.host} may not be reached", remedy)
+        raise InvalidInput(field, f"{parsed.host} may not be reached", remedy)
     return parsed.url
 
 

@@ -15,8 +15,10 @@ from offing.core.run import RunStatus, StopReason
 from offing.storage.pool import Connection
 
 INSERT_REQUEST = """
-    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread)
-    values (%(run)s, %(tenant)s, %(assistant)s, %(metadata)s, %(multitask)s, %(arguments)s, %(deletes_thread)s)
+    insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread,
+                               webhook)
+    values (%(run)s, %(tenant)s, %(assistant)s, %(metadata)s, %(multitask)s, %(arguments)s, %(deletes_thread)s,
+            %(webhook)s)
 """
 
 FIND_ARGUMENTS = "select arguments, assistant_id, metadata from langgraph_run where run_id = %s"
@@ -37,6 +39,14 @@ LIST_RUNS = f"""
      order by run.created_at desc, run.id desc
 """
 
+LIST_FOLLOWED = f"""
+    select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
+     where run.thread_id = %(thread)s and (run.ended_at is null or run.id = (
+             select last.id from run as last join langgraph_run as its on its.run_id = last.id
+              where last.thread_id = %(thread)s order by last.created_at desc, last.id desc limit 1))
+     order by run.created_at, run.id
+"""
+
 ENQUEUE = """
     update run set enqueued = true, status = 'waiting', waiting_for = 'the earlier runs of its thread',
                    not_before = clock_timestamp() + %(delay)s::interval
@@ -49,7 +59,11 @@ DELAY = """
      where id = %(run)s
 """
 
-LOCK_THREAD = "select id from thread where id = %s for update"
+LOCK_THREAD = """
+    select id from thread where id = %(thread)s
+       and not exists (select from langgraph_thread where thread_id = %(thread)s and gone_at is not null)
+       for update
+"""
 
 LIST_ACTIVE = """
     select id from run
@@ -93,6 +107,8 @@ class NewRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     multitask: Multitask = Multitask.ENQUEUE
     deletes_thread: bool = False
+    webhook: str | None = None
+    """Address that is told of the end of the run. `None` means none."""
 
 
 async def insert_request(connection: Connection, tenant_id: UUID, run_id: UUID, new: NewRequest) -> None:
@@ -104,6 +120,7 @@ async def insert_request(connection: Connection, tenant_id: UUID, run_id: UUID, 
         "multitask": new.multitask,
         "arguments": _jsonb(new.arguments.to_json()),
         "deletes_thread": new.deletes_thread,
+        "webhook": new.webhook,
     }
     await connection.execute(INSERT_REQUEST, values)
 
@@ -139,9 +156,15 @@ async def list_runs(connection: Connection, thread_id: UUID) -> list[LangGraphRu
     return [_run_from_row(row) for row in rows]
 
 
+async def list_followed(connection: Connection, thread_id: UUID) -> list[LangGraphRunRow]:
+    """Return the runs of a thread that have not ended, and its last run, oldest first."""
+    rows = await (await connection.execute(LIST_FOLLOWED, {"thread": thread_id})).fetchall()
+    return [_run_from_row(row) for row in rows]
+
+
 async def lock_thread(connection: Connection, thread_id: UUID) -> None:
     """Lock a thread against other requests for runs. Raises `NotFound`."""
-    if await (await connection.execute(LOCK_THREAD, (thread_id,))).fetchone() is None:
+    if await (await connection.execute(LOCK_THREAD, {"thread": thread_id})).fetchone() is None:
         raise NotFound("thread", str(thread_id))
 
 

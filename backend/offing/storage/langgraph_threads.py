@@ -26,7 +26,8 @@ COLUMNS = """
                          and r.status in ('queued', 'running', 'waiting', 'paused')) then 'busy'
          else coalesce(l.status, 'idle') end as status,
     (select r.graph from run r where r.thread_id = t.id and r.kind <> 'child' order by r.created_at desc, r.id desc
-      limit 1)
+      limit 1),
+    l.ttl_minutes, l.ttl_strategy, l.expires_at
 """
 
 OF_STATELESS_RUN = """
@@ -37,15 +38,15 @@ OF_STATELESS_RUN = """
 
 GET_THREAD = f"""
     select {COLUMNS} from thread t left join langgraph_thread l on l.thread_id = t.id
-     where t.id = %s and not {OF_STATELESS_RUN.format(when="r.ended_at is not null")}
+     where t.id = %s and l.gone_at is null and not {OF_STATELESS_RUN.format(when="r.ended_at is not null")}
 """
 
 THREADS = f"""
     select * from (
       select {COLUMNS} from thread t join langgraph_thread l on l.thread_id = t.id
-       where l.metadata @> %(metadata)s and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
+       where l.gone_at is null and l.metadata @> %(metadata)s and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
          and not {OF_STATELESS_RUN.format(when="true")}
-    ) as listed(id, created_at, updated_at, metadata, status, graph)
+    ) as listed(id, created_at, updated_at, metadata, status, graph, ttl_minutes, ttl_strategy, expires_at)
      where (%(status)s::text is null or status = %(status)s)
 """
 
@@ -83,6 +84,11 @@ class LangGraphThreadRow:
     """`idle`, `busy`, `interrupted` or `error`."""
     graph: str | None
     """The graph of its last run. `None` means that it has no run."""
+    ttl_minutes: float | None
+    """Time after the last change when it expires. `None` means never."""
+    ttl_strategy: str | None
+    expires_at: datetime | None
+    """`None` means never, or not before the next change."""
 
 
 @dataclass(frozen=True, slots=True)

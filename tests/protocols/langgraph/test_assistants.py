@@ -17,7 +17,7 @@ async def test_the_server_answers_probes_without_a_key(base: str) -> None:
     async with httpx.AsyncClient(base_url=f"{base}/langgraph") as nobody:
         assert (await nobody.get("/ok")).json() == {"ok": True}
         flags = (await nobody.get("/info")).json()["flags"]
-        assert (flags["assistants"], flags["crons"]) == (True, False)
+        assert (flags["assistants"], flags["crons"]) == (True, True)
         denied = await nobody.post("/assistants/search", json={})
         assert (denied.status_code, list(denied.json())) == (401, ["detail"])
 

@@ -7,6 +7,7 @@ import pytest
 
 from offing.cli.langgraph_dev import DEFAULT_PORT, prepare_langgraph_projects
 from offing.core.errors import InvalidInput
+from offing.core.langgraph_config import ThreadTtl, ThreadTtlStrategy
 from offing.settings import Settings, default_home, load_settings
 from tests.langgraph_project import copy_project
 
@@ -38,19 +39,18 @@ def test_a_project_has_its_own_data_and_the_port_that_clients_expect(tmp_path: P
 
 def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
     project = copy_project(tmp_path / "project")
-    settings = settings_of(home=tmp_path / "home", port=8123, keep_checkpoints_days=3)
+    settings = settings_of(home=tmp_path / "home", port=8123, thread_ttl_minutes=3)
     configure(project, checkpointer={"ttl": TTL})
     assert prepare_langgraph_projects(settings, [project], lambda _: None) == settings
     assert not (project / ".offing").exists()
 
 
-def test_the_lifetime_of_checkpoints_is_that_of_the_project(tmp_path: Path) -> None:
-    project, messages = copy_project(tmp_path / "project"), list[str]()
-    configure(project, checkpointer={"ttl": TTL})
-    assert prepare_langgraph_projects(settings_of(), [project], messages.append).keep_checkpoints_days == 2
-    configure(project, checkpointer={"ttl": {**TTL, "strategy": "delete"}})
-    prepare_langgraph_projects(settings_of(), [project], messages.append)
-    assert any("Threads are not deleted" in line for line in messages)
+def test_the_lifetime_of_threads_is_that_of_the_project(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project")
+    for strategy in ("delete", "keep_latest"):
+        configure(project, checkpointer={"ttl": {**TTL, "strategy": strategy}})
+        prepared = prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+        assert prepared.thread_ttl == ThreadTtl(2880, ThreadTtlStrategy(strategy))
 
 
 def test_settings_of_the_server_that_have_no_effect_are_named(tmp_path: Path) -> None:

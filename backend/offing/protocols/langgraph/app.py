@@ -7,7 +7,17 @@ from fastapi import Depends, FastAPI
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
 from offing.protocols.langgraph.gate import RequestGate
-from offing.protocols.langgraph.routes import assistants, runs, stateless_runs, store, system, thread_states, threads
+from offing.protocols.langgraph.routes import (
+    assistants,
+    crons,
+    runs,
+    stateless_runs,
+    store,
+    system,
+    thread_states,
+    thread_streams,
+    threads,
+)
 
 PREFIX = "/langgraph"
 """Where the API serves it."""
@@ -28,7 +38,8 @@ def build_langgraph_app(context: LangGraphContext | Callable[[], LangGraphContex
     )
     app.state.get_context = (lambda: context) if isinstance(context, LangGraphContext) else context
     app.include_router(system.router)
-    for part in (assistants, threads, thread_states, runs, stateless_runs, store):
+    app.include_router(thread_streams.sockets)
+    for part in (assistants, threads, thread_states, thread_streams, crons, runs, stateless_runs, store):
         app.include_router(part.router, dependencies=[Depends(identify_caller)])
     errors.install_error_handlers(app)
     app.add_middleware(RequestGate)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from offing.core.langgraph_config import ThreadTtlStrategy
 from offing.core.langgraph_run import Multitask
 
 JsonObject = dict[str, Any]
@@ -100,8 +101,18 @@ class SuperstepIn(Body):
     updates: Annotated[list[StateUpdateIn], Field(max_length=1000)]
 
 
+class ThreadTtlIn(Body):
+    ttl: Annotated[float, Field(gt=0, le=1e8)]
+    strategy: ThreadTtlStrategy = ThreadTtlStrategy.DELETE
+
+
+Ttl = ThreadTtlIn | Annotated[float, Field(gt=0, le=1e8)] | None
+"""When a thread expires, in minutes."""
+
+
 class ThreadIn(Body):
     thread_id: UUID | None = None
+    ttl: Ttl = None
     metadata: Metadata = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
     supersteps: Annotated[list[SuperstepIn], Field(max_length=1000)] | None = None
@@ -109,12 +120,32 @@ class ThreadIn(Body):
 
 class ThreadChange(Body):
     metadata: Metadata = Field(default_factory=dict)
+    ttl: Ttl = None
+
+
+class ThreadPruning(Body):
+    thread_ids: Annotated[list[UUID], Field(max_length=1000)]
+    strategy: ThreadTtlStrategy = ThreadTtlStrategy.DELETE
 
 
 class ThreadFilterIn(Body):
     metadata: Metadata = Field(default_factory=dict)
-    values: JsonObject | None = None
+    values: Object | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
+
+
+ThreadField = Literal[
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "config",
+    "context",
+    "status",
+    "values",
+    "interrupts",
+    "error",
+]
 
 
 class ThreadSearch(ThreadFilterIn):
@@ -123,7 +154,8 @@ class ThreadSearch(ThreadFilterIn):
     offset: Offset = 0
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
-    select: list[str] | None = None
+    select: list[ThreadField] | None = None
+    extract: dict[str, str] | None = None
 
 
 class CheckpointIn(Body):
@@ -208,6 +240,7 @@ class RunIn(Body):
     after_seconds: Annotated[float, Field(ge=0, le=31_536_000)] | None = None
     durability: Literal["sync", "async", "exit"] = "async"
     checkpoint_during: bool | None = None
+    webhook: Annotated[str | None, Storable] = Field(None, max_length=2048)
 
 
 class CancelMany(Body):

@@ -10,11 +10,13 @@ from fastapi import Depends, Request
 from offing.bus.live import LiveBus
 from offing.bus.notifier import RunNotifier
 from offing.bus.run_streams import RunStreams
+from offing.core.langgraph_config import ThreadTtl
 from offing.core.model import EngineConfig
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
-from offing.services.langgraph_runs import RunPlatform
+from offing.services.langgraph_runs import MAX_TURNS, RunPlatform
 from offing.storage.pool import Database
+from offing.web.guard import AddressGuard, resolve_host
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,11 @@ class LangGraphContext:
     role_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engines that the operator configured for roles, by role name."""
     mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
-    max_turns: int = 1000
+    thread_ttl: ThreadTtl | None = None
+    """When threads expire that name no time. `None` means never."""
+    address_guard: AddressGuard = field(default_factory=lambda: AddressGuard(resolve_host))
+    """Decides which addresses webhooks of runs may have."""
+    max_turns: int = MAX_TURNS
     """Maximum number of model calls of a run, because LangGraph's clients name none."""
 
     @property
@@ -57,6 +63,7 @@ class LangGraphContext:
             self.default_engine,
             self.role_engines,
             self.mcp_servers,
+            self.thread_ttl,
             self.max_turns,
         )
 

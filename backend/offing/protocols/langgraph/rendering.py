@@ -6,23 +6,13 @@ from typing import Any
 from fastapi.responses import Response
 from langgraph.types import StateSnapshot
 
-from offing.core.run import RunStatus, StopReason
 from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
 from offing.kernel.langgraph_json import dump_json
+from offing.services.langgraph_run_json import find_run_status, render_run
 from offing.storage.assistants import AssistantRow
-from offing.storage.langgraph_runs import LangGraphRunRow
 from offing.storage.langgraph_threads import LangGraphThreadRow
 
-LIMITS = frozenset(
-    {
-        StopReason.TOKEN_LIMIT,
-        StopReason.SPEND_LIMIT,
-        StopReason.TENANT_SPEND_LIMIT,
-        StopReason.PROVIDER_DOWN,
-        StopReason.INVALID_OUTPUT,
-    }
-)
-"""Reasons for which a graph written for LangGraph stopped before its end."""
+__all__ = ["find_run_status", "render_run"]
 
 
 def respond_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -61,10 +51,18 @@ def render_thread(row: LangGraphThreadRow, state: StateSnapshot | None) -> dict[
         "metadata": row.metadata,
         "status": row.status,
         "config": {},
+        "context": {},
         "error": None,
         "values": state.values if state is not None and state.values else None,
         "interrupts": {} if state is None else _interrupts_by_task(state),
     }
+
+
+def render_ttl(row: LangGraphThreadRow) -> dict[str, Any] | None:
+    """Return when a thread expires. `None` means never."""
+    if row.ttl_minutes is None:
+        return None
+    return {"strategy": row.ttl_strategy, "ttl_minutes": row.ttl_minutes, "expires_at": row.expires_at}
 
 
 def _interrupts_by_task(state: StateSnapshot) -> dict[str, Any]:
@@ -75,36 +73,6 @@ def _interrupts_by_task(state: StateSnapshot) -> dict[str, Any]:
 def _own_interrupts(raised: Sequence[Any]) -> list[Any]:
     """Return the interrupts that the graph raised itself."""
     return [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
-
-
-def render_run(row: LangGraphRunRow) -> dict[str, Any]:
-    return {
-        "run_id": str(row.id),
-        "thread_id": str(row.thread_id),
-        "assistant_id": str(row.assistant_id),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "status": find_run_status(row),
-        "metadata": row.metadata,
-        "multitask_strategy": row.multitask,
-        "kwargs": row.arguments,
-    }
-
-
-def find_run_status(row: LangGraphRunRow) -> str:
-    """Return the status of a run in the words of LangGraph's clients."""
-    match row.status:
-        case RunStatus.QUEUED | RunStatus.WAITING | RunStatus.PAUSED | RunStatus.RUNNING:
-            has_started = row.updated_at > row.created_at
-            return "running" if row.status is RunStatus.RUNNING or (has_started and not row.is_enqueued) else "pending"
-        case RunStatus.FAILED:
-            return "error"
-        case RunStatus.CANCELLED:
-            return "interrupted"
-        case RunStatus.DONE:
-            if row.stop_reason is StopReason.TIME_LIMIT:
-                return "timeout"
-            return "error" if row.stop_reason in LIMITS else "success"
 
 
 def render_state(state: StateSnapshot) -> dict[str, Any]:

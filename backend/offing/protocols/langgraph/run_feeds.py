@@ -14,6 +14,7 @@ from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
+from offing.kernel.thread_events import THREAD_EVENT
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.rendering import find_run_status
 from offing.services import langgraph_runs, langgraph_states, run_summaries
@@ -60,13 +61,15 @@ class RunFeed:
     async def _follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
         context, tenant, last = self.caller.context, self.caller.tenant_id, self.after_id
-        async with context.bus.subscribe_stream(tenant, self.run.id) as notices:
+        async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
             while True:
-                batch = await context.run_streams.read_after(tenant, self.run.id, last)
+                batch = await context.run_streams.read_after(tenant, self.run.thread_id, last)
                 for entry in batch:
+                    last = entry.id
+                    if entry.run_id != self.run.id:
+                        continue
                     if entry.event.event == END_EVENT:
                         return
-                    last = entry.id
                     yield entry
                 if not batch and (context.bus.is_closing or await self._has_ended()):
                     async for entry in self._read_rest(last):
@@ -81,13 +84,18 @@ class RunFeed:
         """Return the events that came between the last read and the end, which its worker announces afterwards."""
         context = self.caller.context
         for _ in range(10):
-            batch = await context.run_streams.read_after(self.caller.tenant_id, self.run.id, last)
+            batch = await context.run_streams.read_after(self.caller.tenant_id, self.run.thread_id, last)
             for entry in batch:
+                last = entry.id
+                if entry.run_id != self.run.id:
+                    continue
                 if entry.event.event == END_EVENT:
                     return
-                last = entry.id
                 yield entry
-            if last == FIRST_ID and not batch:
+            if (
+                not batch
+                and await context.run_streams.find_last_id(self.caller.tenant_id, self.run.thread_id) == FIRST_ID
+            ):
                 return
             await asyncio.sleep(END_MARK_SECONDS / 10)
 
@@ -99,6 +107,8 @@ class RunFeed:
         return run.status in TERMINAL_STATUSES
 
     def _is_wanted(self, entry: KeptEvent) -> bool:
+        if entry.event.event.startswith(THREAD_EVENT):
+            return False
         if self.modes is None:
             return True
         mode = entry.event.event.partition("|")[0]

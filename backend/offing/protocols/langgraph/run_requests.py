@@ -1,10 +1,11 @@
 """Requests for runs: from their bodies to stored runs, and to what their clients follow."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import FIRST_ID
+from offing.bus.run_streams import FIRST_ID, find_position
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import Multitask, RunArguments
 from offing.protocols.langgraph.bodies import RunIn
@@ -13,13 +14,19 @@ from offing.protocols.langgraph.errors import Unsupported
 from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, wait_for_result
 from offing.protocols.langgraph.state_updates import locate_checkpoint
 from offing.services import langgraph_assistants, langgraph_runs
+from offing.services.langgraph_assistants import add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
-from offing.storage.assistants import AssistantRow
+from offing.services.webhooks import check_address
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 
-async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> LangGraphRunRow:
-    """Store a run of an assistant. `thread_id` `None` means a thread of its own."""
+async def create_run(
+    caller: Caller, thread_id: UUID | None, body: RunIn, *, streams_thread: bool = False
+) -> LangGraphRunRow:
+    """Store a run of an assistant. `thread_id` `None` means a thread of its own.
+
+    `streams_thread`: the run streams for the thread-centric protocol.
+    """
     _check_combination(thread_id, body)
     assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
@@ -27,15 +34,21 @@ async def create_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> Lan
     new = NewLangGraphRun(
         assistant.graph,
         assistant.id,
-        _build_arguments(assistant, body),
+        replace(add_assistant(assistant, build_arguments(body)), streams_thread=streams_thread),
         thread_id,
         body.metadata,
         Multitask(body.multitask_strategy),
         creates_thread=body.if_not_exists == "create",
         deletes_thread=thread_id is None and body.on_completion != "keep",
         delay_seconds=body.after_seconds or 0.0,
+        webhook=await check_webhook(caller, body.webhook),
     )
     return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
+
+
+async def check_webhook(caller: Caller, address: str | None) -> str | None:
+    """Return the address that is told of the end of a run. Raises InvalidInput for one that may not be reached."""
+    return None if address is None else await check_address(address, caller.context.address_guard, "webhook")
 
 
 def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
@@ -49,16 +62,14 @@ def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
         raise Unsupported("checkpoint_during", "it is replaced by durability")
 
 
-def _build_arguments(assistant: AssistantRow, body: RunIn) -> RunArguments:
-    fields = body.config.model_dump(exclude_none=True)
-    configurable: dict[str, Any] = {**(assistant.config.get("configurable") or {}), **fields.get("configurable", {})}
-    context = {**assistant.context, **(body.context or {})}
+def build_arguments(body: RunIn) -> RunArguments:
+    """Return how a run is invoked, without what its assistant adds."""
     command = None if body.command is None else body.command.model_dump(exclude_unset=True)
     return RunArguments(
         input=body.input,
         command=command,
-        config={**assistant.config, **fields, "configurable": configurable},
-        context=context or None,
+        config=body.config.model_dump(exclude_none=True),
+        context=body.context,
         checkpoint=locate_checkpoint(body.checkpoint, body.checkpoint_id) or None,
         interrupt_before=_parse_breakpoints(body.interrupt_before),
         interrupt_after=_parse_breakpoints(body.interrupt_after),
@@ -88,7 +99,7 @@ def respond_stream(
     cancels: bool = False,
 ) -> FeedResponse:
     """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves."""
-    feed = RunFeed(caller, run, after_id, modes)
+    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes)
     return FeedResponse(
         feed.read_events(),
         on_disconnect=_canceller(caller, run) if cancels else None,

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from langgraph.types import StateSnapshot, StateUpdate
+from langgraph.types import Interrupt, StateSnapshot, StateUpdate
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import RunArguments
+from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
 from offing.kernel.langgraph_invocation import build_graph_input
 from offing.protocols.langgraph.bodies import CheckpointIn, StateUpdateIn
 from offing.protocols.langgraph.context import Caller
@@ -33,6 +34,18 @@ async def load_latest_state(caller: Caller, thread: LangGraphThreadRow) -> State
     if graph is None:
         return None
     return await langgraph_states.get_state(caller.database, ThreadGraph(caller.tenant_id, thread.id, graph), {})
+
+
+async def list_interrupts(caller: Caller, thread_id: UUID) -> list[Interrupt[Any]]:
+    """Return the interrupts at which a thread stopped. None while a run is active, and without the thread."""
+    try:
+        thread, graph = await open_thread(caller, thread_id)
+    except NotFound:
+        return []
+    if graph is None or thread.status != "interrupted":
+        return []
+    state = await langgraph_states.get_state(caller.database, graph, {})
+    return [one for one in state.interrupts if one.id != TRANSIENT_INTERRUPT_ID]
 
 
 def build_update(fields: StateUpdateIn) -> StateUpdate:

@@ -20,7 +20,7 @@ from offing.protocols.langgraph.bodies import (
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.graph_schemas import describe_graph, draw_graph, list_subgraphs
 from offing.protocols.langgraph.rendering import render_assistant, respond_json, respond_page
-from offing.services import langgraph_assistants
+from offing.services import langgraph_assistants, langgraph_threads
 from offing.services.langgraph_assistants import EPOCH
 from offing.storage.assistants import AssistantRow
 
@@ -89,10 +89,12 @@ async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: Assi
 
 @router.delete("/{assistant_id}")
 async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_threads: bool = False) -> Response:
-    """Delete an assistant with its versions. Its runs stay."""
-    if delete_threads:
-        raise InvalidInput("delete_threads", "it is not supported", "Delete the threads one by one.")
+    """Delete an assistant with its versions and crons, and with its threads if asked to. Else its runs stay."""
     await langgraph_assistants.delete_assistant(caller.database, caller.tenant_id, caller.context.graphs, assistant_id)
+    if delete_threads:
+        await langgraph_threads.delete_threads_of_assistant(
+            caller.database, caller.context.notifier, caller.tenant_id, assistant_id
+        )
     return respond_json({})
 
 

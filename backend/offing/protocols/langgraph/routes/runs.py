@@ -87,7 +87,7 @@ async def join_stream(
         raise InvalidInput("stream_mode", f"{unknown[0]!r} is not supported", f"Use any of {', '.join(STREAM_MODES)}.")
     after_id = parse_last_event_id(last_event_id)
     if after_id is None:
-        after_id = await caller.context.run_streams.find_last_id(caller.tenant_id, run_id)
+        after_id = await caller.context.run_streams.find_last_id(caller.tenant_id, thread_id)
     return respond_stream(caller, run, after_id=after_id, modes=modes or None, cancels=cancel_on_disconnect)
 
 
@@ -113,5 +113,5 @@ async def delete_run(caller: CurrentCaller, thread_id: UUID, run_id: UUID) -> Re
     """Delete an ended run with the states that it wrote."""
     await langgraph_runs.get_run(caller.database, caller.tenant_id, thread_id, run_id)
     await run_deletion.delete_run(caller.database, caller.tenant_id, run_id, keeps_thread=True)
-    await caller.context.run_streams.delete(caller.tenant_id, run_id)
+    await caller.context.run_streams.delete(caller.tenant_id, thread_id, run_id)
     return Response(status_code=204)

@@ -19,6 +19,6 @@ async def get_info() -> dict[str, object]:
     return {
         "version": version("offing"),
         "langgraph_py_version": version("langgraph"),
-        "flags": {"assistants": True, "crons": False, "langsmith": False, "langsmith_tracing_replicas": False},
+        "flags": {"assistants": True, "crons": True, "langsmith": False, "langsmith_tracing_replicas": False},
         "host": {"kind": "offing"},
     }

@@ -1,21 +1,28 @@
 """Threads: created, found, changed, copied and deleted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Response
+import orjson
+from fastapi import APIRouter, Header, Query, Response
 
 from offing.core.errors import InvalidInput
+from offing.core.langgraph_config import ThreadTtl
+from offing.kernel.langgraph_json import dump_json
 from offing.protocols.langgraph.bodies import (
     StateUpdateIn,
     ThreadChange,
     ThreadFilterIn,
     ThreadIn,
+    ThreadPruning,
     ThreadSearch,
+    ThreadTtlIn,
 )
 from offing.protocols.langgraph.context import Caller, CurrentCaller
-from offing.protocols.langgraph.rendering import render_thread, respond_json, respond_page
+from offing.protocols.langgraph.rendering import render_thread, render_ttl, respond_json, respond_page
 from offing.protocols.langgraph.state_updates import build_update, load_latest_state
+from offing.protocols.langgraph.thread_views import check_paths, contains, needs_state, view_thread
 from offing.services import langgraph_states, langgraph_threads
 from offing.services.langgraph_states import ThreadGraph
 from offing.services.langgraph_threads import NewThread, find_graph
@@ -23,12 +30,16 @@ from offing.storage.langgraph_threads import LangGraphThreadRow, ThreadFilter
 
 router = APIRouter(prefix="/threads")
 
+MAX_STATES_READ = 1000
+"""Maximum number of threads whose states one search by values reads."""
+
 
 @router.post("")
 async def create_thread(caller: CurrentCaller, body: ThreadIn | None = None) -> Response:
     """Create a thread, with states if `supersteps` has some."""
     fields = body or ThreadIn()
-    new = NewThread(fields.thread_id, fields.metadata, keeps_existing=fields.if_exists == "do_nothing")
+    ttl = _read_ttl(fields.ttl) or caller.context.thread_ttl
+    new = NewThread(fields.thread_id, fields.metadata, keeps_existing=fields.if_exists == "do_nothing", ttl=ttl)
     thread = await langgraph_threads.create_thread(caller.database, caller.tenant_id, new)
     if fields.supersteps:
         await _write_supersteps(caller, thread, [step.updates for step in fields.supersteps])
@@ -50,40 +61,69 @@ async def _write_supersteps(
 async def search_threads(caller: CurrentCaller, body: ThreadSearch | None = None) -> Response:
     """List the threads of LangGraph's clients."""
     search = body or ThreadSearch()
+    extract = search.extract or {}
+    check_paths(extract)
+    order, descending = search.sort_by or "updated_at", search.sort_order != "asc"
     chosen = _filter(search, tuple(search.ids) if search.ids is not None else None)
-    matches = await langgraph_threads.list_threads(
-        caller.database,
-        caller.tenant_id,
-        chosen,
-        order=search.sort_by or "updated_at",
-        descending=search.sort_order != "asc",
-        limit=search.limit,
-        offset=search.offset,
-    )
-    total = await langgraph_threads.count_threads(caller.database, caller.tenant_id, chosen)
-    page = [await _render(caller, one) for one in matches]
-    return respond_page(page, limit=search.limit, offset=search.offset, total=total, select=search.select)
+    if search.values:
+        matches = await _find_by_values(caller, chosen, search.values, order, descending=descending)
+        total, matches = len(matches), matches[search.offset : search.offset + search.limit]
+    else:
+        matches = await langgraph_threads.list_threads(
+            caller.database,
+            caller.tenant_id,
+            chosen,
+            order=order,
+            descending=descending,
+            limit=search.limit,
+            offset=search.offset,
+        )
+        total = await langgraph_threads.count_threads(caller.database, caller.tenant_id, chosen)
+    with_state = needs_state(search.select, extract)
+    page = [await _render(caller, one) if with_state else render_thread(one, None) for one in matches]
+    views = [view_thread(one, search.select, extract) for one in page]
+    return respond_page(views, limit=search.limit, offset=search.offset, total=total)
 
 
 @router.post("/count")
 async def count_threads(caller: CurrentCaller, body: ThreadFilterIn | None = None) -> int:
     """Count the threads of LangGraph's clients."""
-    return await langgraph_threads.count_threads(
-        caller.database, caller.tenant_id, _filter(body or ThreadFilterIn(), None)
+    search = body or ThreadFilterIn()
+    chosen = _filter(search, None)
+    if search.values:
+        return len(await _find_by_values(caller, chosen, search.values, "updated_at", descending=True))
+    return await langgraph_threads.count_threads(caller.database, caller.tenant_id, chosen)
+
+
+@router.post("/prune")
+async def prune_threads(caller: CurrentCaller, body: ThreadPruning) -> Response:
+    """Delete threads with their runs, or all their states but the latest."""
+    count = await langgraph_threads.prune_threads(
+        caller.database, caller.context.notifier, caller.tenant_id, body.thread_ids, body.strategy
     )
+    return respond_json({"pruned_count": count})
 
 
 @router.get("/{thread_id}")
-async def get_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
+async def get_thread(
+    caller: CurrentCaller, thread_id: UUID, include: Annotated[list[Literal["ttl"]] | None, Query()] = None
+) -> Response:
     """Get a thread with its latest values."""
     thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
-    return respond_json(await _render(caller, thread))
+    expiry = {"ttl": render_ttl(thread)} if include else {}
+    return respond_json({**await _render(caller, thread), **expiry})
 
 
 @router.patch("/{thread_id}")
-async def update_thread(caller: CurrentCaller, thread_id: UUID, body: ThreadChange) -> Response:
-    """Add keys to the metadata of a thread."""
-    thread = await langgraph_threads.change_metadata(caller.database, caller.tenant_id, thread_id, body.metadata)
+async def update_thread(
+    caller: CurrentCaller, thread_id: UUID, body: ThreadChange, prefer: Annotated[str | None, Header()] = None
+) -> Response:
+    """Add keys to the metadata of a thread, and set when it expires."""
+    thread = await langgraph_threads.change_thread(
+        caller.database, caller.tenant_id, thread_id, body.metadata, _read_ttl(body.ttl)
+    )
+    if prefer == "return=minimal":
+        return Response(status_code=204)
     return respond_json(await _render(caller, thread))
 
 
@@ -102,9 +142,37 @@ async def copy_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
 
 
 def _filter(fields: ThreadFilterIn, ids: tuple[UUID, ...] | None) -> ThreadFilter:
-    if fields.values:
-        raise InvalidInput("values", "threads cannot be found by the values of their state", "Use metadata.")
     return ThreadFilter(fields.metadata, fields.status, ids)
+
+
+async def _find_by_values(
+    caller: Caller, chosen: ThreadFilter, values: Mapping[str, Any], order: str, *, descending: bool
+) -> list[LangGraphThreadRow]:
+    """Return the threads whose latest state contains these values. Raises InvalidInput if too many are to be read."""
+    candidates = await langgraph_threads.list_threads(
+        caller.database,
+        caller.tenant_id,
+        chosen,
+        order=order,
+        descending=descending,
+        limit=MAX_STATES_READ + 1,
+        offset=0,
+    )
+    if len(candidates) > MAX_STATES_READ:
+        problem = f"more than {MAX_STATES_READ} threads match the other criteria, whose states would be read"
+        raise InvalidInput("values", problem, "Narrow them by metadata, status or ids.")
+    matches: list[LangGraphThreadRow] = []
+    for one in candidates:
+        state = await load_latest_state(caller, one)
+        if state is not None and contains(orjson.loads(dump_json(state.values)), values):
+            matches.append(one)
+    return matches
+
+
+def _read_ttl(ttl: ThreadTtlIn | float | None) -> ThreadTtl | None:
+    if isinstance(ttl, ThreadTtlIn):
+        return ThreadTtl(ttl.ttl, ttl.strategy)
+    return None if ttl is None else ThreadTtl(ttl)
 
 
 async def _render(caller: Caller, thread: LangGraphThreadRow) -> dict[str, object]:

@@ -1,0 +1,47 @@
+"""A run in the words of LangGraph's clients, for their API and for the webhooks that they name."""
+
+from typing import Any
+
+from offing.core.run import RunStatus, StopReason
+from offing.storage.langgraph_runs import LangGraphRunRow
+
+LIMITS = frozenset(
+    {
+        StopReason.TOKEN_LIMIT,
+        StopReason.SPEND_LIMIT,
+        StopReason.TENANT_SPEND_LIMIT,
+        StopReason.PROVIDER_DOWN,
+        StopReason.INVALID_OUTPUT,
+    }
+)
+"""Reasons for which a graph written for LangGraph stopped before its end."""
+
+
+def render_run(row: LangGraphRunRow) -> dict[str, Any]:
+    return {
+        "run_id": str(row.id),
+        "thread_id": str(row.thread_id),
+        "assistant_id": str(row.assistant_id),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "status": find_run_status(row),
+        "metadata": row.metadata,
+        "multitask_strategy": row.multitask,
+        "kwargs": row.arguments,
+    }
+
+
+def find_run_status(row: LangGraphRunRow) -> str:
+    """Return the status of a run in the words of LangGraph's clients."""
+    match row.status:
+        case RunStatus.QUEUED | RunStatus.WAITING | RunStatus.PAUSED | RunStatus.RUNNING:
+            has_started = row.updated_at > row.created_at
+            return "running" if row.status is RunStatus.RUNNING or (has_started and not row.is_enqueued) else "pending"
+        case RunStatus.FAILED:
+            return "error"
+        case RunStatus.CANCELLED:
+            return "interrupted"
+        case RunStatus.DONE:
+            if row.stop_reason is StopReason.TIME_LIMIT:
+                return "timeout"
+            return "error" if row.stop_reason in LIMITS else "success"
