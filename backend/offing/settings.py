@@ -88,6 +88,14 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
     """OFFING_PORT: port of the web UI and the API. `0` selects a free port."""
+    langgraph_port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """OFFING_LANGGRAPH_PORT: a further port, at whose root LangGraph's server API is served. `0` selects a free
+    port. `None` serves it only under `/langgraph` of the other port.
+    """
+    langgraph_without_key: bool = False
+    """OFFING_LANGGRAPH_WITHOUT_KEY: whether requests to `langgraph_port` need no key. They belong to the local
+    tenant. Only with a loopback address. `offing dev` sets it for a LangGraph project without `auth`.
+    """
     lease_seconds: Annotated[float, Field(gt=0)] = 30
     """OFFING_LEASE_SECONDS: time after the last heartbeat when another worker may claim the run."""
     heartbeat_interval_seconds: Annotated[float, Field(gt=0)] = 5

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from langgraph_sdk import get_sync_client
 
 from tests.langgraph_project import copy_project, edit
 
@@ -84,7 +85,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     }
     (project / ".env").write_text("".join(f"{name}={value}\n" for name, value in variables.items()))
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("OFFING_") and k != "DATABASE_URL"}
-    command = [sys.executable, "-m", "offing.cli", "dev", "--port", "0", "--no-browser"]
+    command = [sys.executable, "-m", "offing.cli", "dev", "--port", "0", "--web-port", "0", "--no-browser"]
     with log.open("wb") as output, httpx.Client(follow_redirects=True, timeout=30) as page:
         environment = inherited | {"OFFING_WORKER_PROCESSES": "1", "OFFING_LEASE_SECONDS": "3"}
         environment["OFFING_HEARTBEAT_INTERVAL_SECONDS"] = "0.5"
@@ -136,6 +137,15 @@ def test_a_project_is_served_edited_killed_and_exported(served: Served) -> None:
     served.wait_for_output(r"src/agent/state\.py:1: SyntaxError")
     fourth = served.wait_for_end(served.submit("And at sea?"))
     assert fourth["status"] == "done"
+
+    # LangGraph's own client needs no key on its port, and its runs are in the same record
+    address = served.wait_for_output(r"clients connect to http://\S+").rpartition(" ")[2]
+    client = get_sync_client(url=address, api_key="a-key-of-another-service")
+    values = client.runs.wait(None, "agent", input={"messages": [{"role": "user", "content": "And whales?"}]})
+    assert "And whales?" in json.dumps(values)
+    assert "And whales?" in [run["question"] for run in served.page.get("/api/v1/runs").json()["items"]]
+    refused = httpx.post(f"{served.page.base_url}langgraph/threads/search", json={})
+    assert refused.status_code == 401
 
     served.page.patch("/api/v1/tenant", json={"training_opt_in": True}).raise_for_status()
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +14,9 @@ from fastapi import FastAPI
 
 from offing import environment
 from offing.api.app import create_app
-from offing.api.guard import is_loopback
 from offing.core.errors import InvalidInput, OffingError
 from offing.http_server import ClientLimits, ClientRegistry, build_protocol
+from offing.models.api_base import is_loopback
 from offing.settings import Settings, load_settings
 from offing.telemetry.logs import setup_logs
 from offing.telemetry.tracing import setup_tracing, shutdown_tracing
@@ -61,6 +62,12 @@ def check_not_remote(settings: Settings, environment: Mapping[str, str]) -> None
             f"other machines can reach {settings.host}, and traffic to it is not encrypted",
             "Use 127.0.0.1, or put a TLS proxy in front and set OFFING_ALLOW_REMOTE=1 and OFFING_ALLOWED_HOSTS.",
         )
+    if settings.langgraph_without_key and not is_loopback(settings.host):
+        raise InvalidInput(
+            "OFFING_LANGGRAPH_WITHOUT_KEY",
+            f"other machines can reach {settings.host}",
+            "Leave it out, and send an API key of `offing key create` with each request.",
+        )
 
 
 def serve(settings: Settings, environment: Mapping[str, str]) -> None:
@@ -70,7 +77,16 @@ def serve(settings: Settings, environment: Mapping[str, str]) -> None:
     ready_file = environment.get("OFFING_READY_FILE")
     app = create_app(settings, hosts=hosts)
     raise_open_file_limit(settings.max_connections + RESERVED_FILE_DESCRIPTORS)
-    Server(build_server_config(app, settings), app, Path(ready_file) if ready_file else None).run()
+    config = build_server_config(app, settings)
+    Server(config, app, Path(ready_file) if ready_file else None).run(open_sockets(config, settings))
+
+
+def open_sockets(config: uvicorn.Config, settings: Settings) -> list[socket.socket] | None:
+    """Return the sockets of both ports. `None` means that there is only the port of `config`."""
+    if settings.langgraph_port is None:
+        return None
+    second = uvicorn.Config(config.app, host=settings.host, port=settings.langgraph_port, log_config=None)
+    return [config.bind_socket(), second.bind_socket()]
 
 
 def build_server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:

@@ -9,7 +9,7 @@ from offing.api import openapi, problems, web_ui
 from offing.api.auth import authenticate
 from offing.api.dependencies import open_dependencies
 from offing.api.guard import RequestGuard, list_allowed_hosts
-from offing.api.langgraph import mount_langgraph
+from offing.api.langgraph import LangGraphPort, mount_langgraph
 from offing.api.routes import (
     api_keys,
     asking,
@@ -76,6 +76,8 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     app.add_middleware(problems.UnhandledErrorMiddleware)
     app.add_middleware(RequestGuard, hosts=list_allowed_hosts(settings.host, hosts))
     app.add_middleware(TracingMiddleware)
+    if settings.langgraph_port is not None:
+        app.add_middleware(LangGraphPort, port=settings.langgraph_port)
     app.openapi = lambda: _build_openapi(app)
     return app
 

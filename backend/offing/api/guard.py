@@ -4,7 +4,6 @@ This is pure ASGI. It reads the path only to reject NUL characters. The dependen
 who may do what, so an unusual Host header or path cannot bypass them.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable
 
@@ -42,16 +41,6 @@ def parse_host(authority: str) -> str | None:
     """Return the host of `host[:port]` in lower case, or `None` if the text is not one."""
     match = AUTHORITY_PATTERN.fullmatch(authority.lower())
     return match["host"] if match else None
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a server bound to `host` can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def list_allowed_hosts(bound: str, configured: Iterable[str] = ()) -> frozenset[str]:

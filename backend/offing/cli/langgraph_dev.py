@@ -3,15 +3,48 @@
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from offing.core.errors import InvalidInput
 from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, compare_python
+from offing.local.api_address import prefer_port
+from offing.models.api_base import is_loopback
 from offing.services.graph_folders import load_project
 from offing.services.langgraph_projects import LangGraphProject, find_langgraph_config
 from offing.settings import PROJECT_HOME, Settings
 
 DEFAULT_PORT = 2024
 """Port at which clients expect the server of a LangGraph project."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevAddress:
+    """Where `offing dev` listens. `None` means that the command does not say so."""
+
+    host: str | None
+    port: int | None
+    """For a LangGraph project, the port of LangGraph's API; otherwise that of the web UI."""
+    web_port: int | None
+    """The port of the web UI beside LangGraph's API."""
+
+
+def apply_address(settings: Settings, address: DevAddress) -> Settings:
+    """Return the settings with the address of the command.
+
+    LangGraph's API needs no key only on this machine. Raises InvalidInput for a second port without a LangGraph
+    project.
+    """
+    if settings.langgraph_port is None and address.web_port is not None:
+        raise InvalidInput("--web-port", "the folder is no LangGraph project", "Use --port.")
+    if settings.langgraph_port is None:
+        ports = {"port": address.port}
+    else:
+        ports = {"langgraph_port": address.port, "port": address.web_port}
+    named: dict[str, object] = {"host": address.host, **ports}
+    settings = settings.model_copy(update={name: value for name, value in named.items() if value is not None})
+    without_key = settings.langgraph_without_key and is_loopback(settings.host)
+    return settings.model_copy(update={"langgraph_without_key": without_key})
 
 
 def prepare_langgraph_projects(settings: Settings, paths: Sequence[Path], say: Callable[[str], object]) -> Settings:
@@ -60,8 +93,12 @@ def _prepare(settings: Settings, project: LangGraphProject) -> Settings:
     changes: dict[str, object] = {}
     if "home" not in settings.model_fields_set:
         changes["home"] = create_project_home(project.file.parent)
+    if "langgraph_port" not in settings.model_fields_set:
+        changes["langgraph_port"] = DEFAULT_PORT
     if "port" not in settings.model_fields_set:
-        changes["port"] = DEFAULT_PORT
+        changes["port"] = prefer_port(settings.host, settings.port)
+    if "langgraph_without_key" not in settings.model_fields_set:
+        changes["langgraph_without_key"] = not project.config.auth
     ttl = project.config.thread_ttl
     if ttl is not None and "thread_ttl_minutes" not in settings.model_fields_set:
         changes |= {"thread_ttl_minutes": ttl.default_ttl, "thread_ttl_strategy": ttl.strategy}

@@ -30,7 +30,11 @@ class DevOptions:
     host: str | None = None
     """Address to listen on. Default: this machine only."""
     port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65_535))] = None
-    """Port of the server. 0 selects a free one. Default: 2024 for a LangGraph project, otherwise OFFING_PORT."""
+    """Port of the server. 0 selects a free one. Default: 2024 for a LangGraph project, whose clients connect to it;
+    otherwise OFFING_PORT."""
+    web_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65_535))] = None
+    """Port of the web UI of a LangGraph project. 0 selects a free one. Default: OFFING_PORT, or a free one if 8400
+    is in use."""
     no_browser: Flag = False
     """Do not open the web UI in a browser."""
     no_reload: Flag = False

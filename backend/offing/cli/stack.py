@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from offing.cli.hooks import build_hooks, create_login_link
 from offing.cli.hooks import migrate as apply_migrations
-from offing.cli.langgraph_dev import open_in_browser, prepare_langgraph_projects
+from offing.cli.langgraph_dev import DevAddress, apply_address, open_in_browser, prepare_langgraph_projects
 from offing.cli.log_line import render_log_line
 from offing.cli.options import DevOptions
 from offing.core.errors import Conflict
@@ -50,8 +50,7 @@ def dev(options: DevOptions) -> int:
     paths = options.path or (Path(),)
     settings = with_graph_paths(load_settings(), paths).model_copy(update={"graph_reload": not options.no_reload})
     settings = prepare_langgraph_projects(settings, paths, print_message)
-    named = {"host": options.host, "port": options.port}
-    settings = settings.model_copy(update={name: value for name, value in named.items() if value is not None})
+    settings = apply_address(settings, DevAddress(options.host, options.port, options.web_port))
     if (running := background.get_status(settings)).pid is not None:
         raise Conflict(
             f"Offing is already running for this data directory (pid {running.pid}).",

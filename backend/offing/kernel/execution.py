@@ -32,6 +32,7 @@ from offing.kernel.wait_conditions import find_interrupts
 from offing.langchain.errors import ModelCallError, RunStopped
 from offing.sdk import Graph
 from offing.sdk.current_run import use_run
+from offing.sdk.langgraph_adapter import GraphOpening
 
 MAX_CONCURRENCY = 16
 """Maximum number of nodes of one superstep that run at the same time.
@@ -124,7 +125,7 @@ async def execute_graph(
     the SDK is returned, too. `invocation` is how a client of LangGraph's API invokes the graph.
     `stream_options` are further arguments of LangGraph's `astream`.
     """
-    async with _open_compiled(graph, thread_id, invocation) as built:
+    async with _open_compiled(graph, run, thread_id, invocation) as built:
         return await _execute_compiled(
             built,
             graph,
@@ -139,7 +140,9 @@ async def execute_graph(
 
 
 @asynccontextmanager
-async def _open_compiled(graph: Graph, thread_id: str, invocation: GraphInvocation | None) -> AsyncGenerator[Any]:
+async def _open_compiled(
+    graph: Graph, run: ActiveRun, thread_id: str, invocation: GraphInvocation | None
+) -> AsyncGenerator[Any]:
     """Open the compiled graph: the one of all runs, or one that is made for this run."""
     open_graph = graph.langgraph_adapter.open_graph if graph.langgraph_adapter else None
     if open_graph is None:
@@ -147,7 +150,8 @@ async def _open_compiled(graph: Graph, thread_id: str, invocation: GraphInvocati
         return
     allow_uncheckpointed_graphs()
     configurable = {**(invocation.configurable if invocation else {}), "thread_id": thread_id}
-    async with open_graph({"configurable": configurable}) as built:
+    opening = GraphOpening({"configurable": configurable}, run.items, _build_runtime_context(graph, run, invocation))
+    async with open_graph(opening) as built:
         yield built
 
 

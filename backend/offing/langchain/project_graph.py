@@ -12,6 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.messages import HumanMessage
+from langgraph.store.memory import InMemoryStore
+from langgraph_sdk.runtime import (
+    _ExecutionRuntime,  # pyright: ignore[reportPrivateUsage]
+    _ReadRuntime,  # pyright: ignore[reportPrivateUsage]
+)
 
 from offing.core.errors import InvalidInput
 from offing.langchain.graph import MESSAGES_KEY, register_langgraph
@@ -19,9 +24,10 @@ from offing.langchain.report import find_last_answer, list_messages
 from offing.langchain.state_classes import list_data_classes
 from offing.sdk.context import RunInfo
 from offing.sdk.graph import Graph
+from offing.sdk.langgraph_adapter import GraphOpening
 
-NO_CONFIG: dict[str, Any] = {"configurable": {}}
-"""The configuration with which a factory is called to find out what its graph looks like."""
+MAX_FACTORY_ARGUMENTS = 2
+"""The configuration and LangGraph's server runtime."""
 
 
 def register_project_graph(
@@ -91,10 +97,10 @@ def find_answer(question_key: str, values: Mapping[str, Any]) -> str:
 
 
 @asynccontextmanager
-async def open_made_graph(factory: Callable[..., Any], field: str, config: Mapping[str, Any]):
+async def open_made_graph(factory: Callable[..., Any], field: str, opening: GraphOpening):
     """Open the graph that a factory makes for one run, on the event loop of the run."""
     async with AsyncExitStack() as stack:
-        graph = _call_factory(factory, field, config)
+        graph = _call_factory(factory, field, opening)
         if inspect.isawaitable(graph):
             graph = await graph
         if isinstance(graph, AbstractAsyncContextManager):
@@ -110,7 +116,7 @@ def _build_static(value: Any, field: str) -> Any:
         return _compile(value, field)
 
     async def make() -> Any:
-        async with open_made_graph(value, field, NO_CONFIG) as graph:
+        async with open_made_graph(value, field, GraphOpening()) as graph:
             return graph
 
     with ThreadPoolExecutor(1) as executor:  # the caller may be on an event loop
@@ -122,17 +128,38 @@ def _is_factory(value: Any) -> bool:
     return is_function and not hasattr(value, "ainvoke") and not hasattr(value, "compile")
 
 
-def _call_factory(factory: Callable[..., Any], field: str, config: Mapping[str, Any]) -> Any:
-    required = [
+def _call_factory(factory: Callable[..., Any], field: str, opening: GraphOpening) -> Any:
+    """Call a factory with the configuration, the server runtime, both or nothing, as its parameters say."""
+    parameters = [
         one
         for one in inspect.signature(factory).parameters.values()
         if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
     ]
-    if len(required) > 1:
+    takes_runtime = [_takes_runtime(one) for one in parameters]
+    if len(parameters) > MAX_FACTORY_ARGUMENTS or (len(parameters) > 1 and sum(takes_runtime) != 1):
         raise InvalidInput(
-            field, f"the function takes {len(required)} arguments", "Let it take the configuration alone, or nothing."
+            field,
+            f"the function takes {len(parameters)} arguments",
+            "Let it take the configuration, a ServerRuntime named `runtime`, both, or nothing.",
         )
-    return factory(*([config] if required else []))
+    runtime = _build_runtime(opening) if any(takes_runtime) else None
+    return factory(*(runtime if is_runtime else opening.config for is_runtime in takes_runtime))
+
+
+def _takes_runtime(parameter: inspect.Parameter) -> bool:
+    """Return whether a factory's parameter is LangGraph's server runtime, by its annotation or its name."""
+    return "ServerRuntime" in str(parameter.annotation) or parameter.name == "runtime"
+
+
+def _build_runtime(opening: GraphOpening) -> Any:
+    """Return LangGraph's server runtime.
+
+    Its classes have private names, but their union is the public type `ServerRuntime`. Outside a run, the store is
+    empty.
+    """
+    if opening.store is None:
+        return _ReadRuntime(access_context="assistants.read", store=InMemoryStore())
+    return _ExecutionRuntime(access_context="threads.create_run", store=opening.store, context=opening.context)
 
 
 def _compile(value: Any, field: str) -> Any:

@@ -18,8 +18,31 @@ def get_web_url(settings: Settings) -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-def choose_port(host: str, port: int) -> int:
-    """Return `port`, or a free port for 0. Raises Conflict that names OFFING_PORT if the port is in use."""
+def get_langgraph_url(settings: Settings) -> str | None:
+    """Return the URL of LangGraph's API at the root of its own port. `None` means that it has none."""
+    if settings.langgraph_port is None:
+        return None
+    return get_web_url(settings.model_copy(update={"port": settings.langgraph_port}))
+
+
+def choose_ports(settings: Settings) -> Settings:
+    """Return the settings with the ports to use: a free one for 0. Raises Conflict for a port that is in use."""
+    changes = {"port": choose_port(settings.host, settings.port)}
+    if settings.langgraph_port is not None:
+        changes["langgraph_port"] = choose_port(settings.host, settings.langgraph_port, "OFFING_LANGGRAPH_PORT")
+    return settings.model_copy(update=changes)
+
+
+def prefer_port(host: str, port: int) -> int:
+    """Return `port`, or 0 for a free one if it is in use."""
+    try:
+        return choose_port(host, port)
+    except Conflict:
+        return 0
+
+
+def choose_port(host: str, port: int, setting: str = "OFFING_PORT") -> int:
+    """Return `port`, or a free port for 0. Raises Conflict that names the setting if the port is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -28,7 +51,7 @@ def choose_port(host: str, port: int) -> int:
         except OSError as error:
             raise Conflict(
                 f"Port {port} on {host} cannot be used: {error.strerror}.",
-                f"Set OFFING_PORT to another port, such as {port + 1}, or stop the program that uses it.",
+                f"Set {setting} to another port, such as {port + 1}, or stop the program that uses it.",
             ) from error
         return int(probe.getsockname()[1])
 

@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 
 from offing.core.errors import Conflict, Unavailable
-from offing.local.api_address import choose_port, get_web_url, is_healthy
+from offing.local.api_address import choose_ports, get_langgraph_url, get_web_url, is_healthy
 from offing.local.child_environment import build_application_environment
 from offing.local.data_directory import (
     DataDirectory,
@@ -71,8 +71,7 @@ def run_stack(settings: Settings, hooks: StackHooks, *, say: MessageSink, echo: 
         part.users_lock.release()
         return show_running_stack(settings, part, hooks, say)
     try:
-        settings = settings.model_copy(update={"port": choose_port(settings.host, settings.port)})
-        settings = with_engine_url(settings, paths)
+        settings = with_engine_url(choose_ports(settings), paths)
     except Conflict:
         part.release()
         raise
@@ -109,6 +108,8 @@ def _run_stack(
             write_stack_info(paths, replace(info, programs=supervisor.names + (engine.names if engine else ())))
             login_link = hooks.create_login_link(servers, web_url)
             say(f"Offing is ready. Open {login_link}")
+            if (langgraph_url := get_langgraph_url(settings)) is not None:
+                say(f"LangGraph's clients connect to {langgraph_url}")
             hooks.show_login_link(login_link)
             say("Press Ctrl-C to stop it.")
             later = build_further_workers(settings, paths, servers, echo, released)
@@ -363,4 +364,13 @@ def build_child_environment(settings: Settings, servers: ServerUrls) -> dict[str
         "OFFING_HOME": str(settings.home),
         "OFFING_HOST": settings.host,
         "OFFING_PORT": str(settings.port),
+        **build_langgraph_variables(settings),
     }
+
+
+def build_langgraph_variables(settings: Settings) -> dict[str, str]:
+    """Return the variables for LangGraph's API at the root of a port. Empty if it has no such port."""
+    if settings.langgraph_port is None:
+        return {}
+    without_key = {"OFFING_LANGGRAPH_WITHOUT_KEY": "1"} if settings.langgraph_without_key else {}
+    return {"OFFING_LANGGRAPH_PORT": str(settings.langgraph_port), **without_key}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offing.core.report import Evidence, ReportDraft
@@ -13,6 +13,18 @@ ReportFunction = Callable[[RunInfo, Mapping[str, Any], tuple[Evidence, ...]], Re
 
 `None` means that there is no answer.
 """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphOpening:
+    """Why and with what a graph that a function makes is opened."""
+
+    config: Mapping[str, Any] = field(default_factory=lambda: {"configurable": {}})
+    """LangGraph's configuration."""
+    store: Any = None
+    """The store of the run. `None` means that the graph is only looked at and not executed."""
+    context: Any = None
+    """LangGraph's runtime context of the run."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +47,8 @@ class LangGraphAdapter:
     """Expiry of items in the store, as LangGraph's TTLConfig. `None` means that items do not expire."""
     records_own_models: bool = False
     """Whether calls of the graph's own LangChain chat models are recorded as role calls."""
-    open_graph: Callable[[Mapping[str, Any]], AbstractAsyncContextManager[Any]] | None = None
-    """Opens the compiled graph for one run, called with its LangGraph configuration.
+    open_graph: Callable[[GraphOpening], AbstractAsyncContextManager[Any]] | None = None
+    """Opens the compiled graph for one run.
 
     `None` means that all runs use the graph that `Graph.build` returns.
     """

@@ -18,14 +18,11 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import run_deletion, run_summaries
 from offing.services.graphs import get_graph
-from offing.services.langgraph_threads import TITLE
+from offing.services.langgraph_threads import CANCEL_SECONDS, TITLE
 from offing.services.runs import RunRequest, cancel_run, store_run
 from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
 from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest
 from offing.storage.pool import Connection, Database
-
-CANCEL_SECONDS = 30.0
-"""Time that a request waits for the end of a run that it cancels, in seconds."""
 
 MAX_TURNS = 1000
 """Maximum number of model calls of a run, unless the process has another one."""

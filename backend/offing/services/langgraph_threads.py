@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from offing.bus.live import LiveBus
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.langgraph_config import ThreadTtl, ThreadTtlStrategy
 from offing.core.run import CancelMode
 from offing.sdk import Graph
-from offing.services import langgraph_states, run_deletion
+from offing.services import langgraph_states, run_deletion, run_summaries
 from offing.services.langgraph_states import ThreadGraph
 from offing.services.runs import cancel_run
 from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
@@ -22,6 +23,9 @@ from offing.storage.pool import Database
 
 PAGE = 100
 """Number of threads that are read at once."""
+
+CANCEL_SECONDS = 30.0
+"""Time that a request waits for the end of a run that it cancels, in seconds."""
 
 TITLE = "A thread of a LangGraph client"
 
@@ -94,16 +98,20 @@ async def change_thread(
         return await langgraph_threads.get_thread(connection, thread_id)
 
 
-async def delete_thread(database: Database, notifier: RunNotifier, tenant_id: UUID, thread_id: UUID) -> None:
-    """Delete a thread with its ended runs. Raises NotFound, and Conflict if a run of it is being executed.
+async def delete_thread(
+    database: Database, notifier: RunNotifier, bus: LiveBus, tenant_id: UUID, thread_id: UUID
+) -> None:
+    """Delete a thread with its runs, of which active ones are cancelled first.
 
-    Runs that no worker has are cancelled first.
+    Raises NotFound, and Conflict if a run does not end in time.
     """
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.get_thread(connection, thread_id)
         active = await langgraph_runs.list_active_ids(connection, thread_id)
     for run_id in reversed(active):  # enqueued ones first, so that none of them starts
         await cancel_run(database, notifier, tenant_id, run_id, CancelMode.DISCARD)
+    for run_id in active:
+        await run_summaries.wait_for_end(database, bus, tenant_id, run_id, CANCEL_SECONDS)
     if (first := await _find_first_run(database, tenant_id, thread_id)) is not None:
         await run_deletion.delete_run(database, tenant_id, first, with_later_runs=True)
     async with database.transaction(tenant_id) as connection:
@@ -113,19 +121,21 @@ async def delete_thread(database: Database, notifier: RunNotifier, tenant_id: UU
 async def prune_threads(
     database: Database,
     notifier: RunNotifier,
+    bus: LiveBus,
     tenant_id: UUID,
     thread_ids: Sequence[UUID],
     strategy: ThreadTtlStrategy,
 ) -> int:
     """Delete threads, or all their states but the latest, and return the number of threads that there were.
 
-    Raises Conflict if a run of one of them is being executed. The threads before it are pruned then.
+    Raises Conflict for a thread whose run does not end in time, or is active and only the states are to be deleted.
+    The threads before it are pruned then.
     """
     count = 0
     for thread_id in dict.fromkeys(thread_ids):
         with suppress(NotFound):
             if strategy is ThreadTtlStrategy.DELETE:
-                await delete_thread(database, notifier, tenant_id, thread_id)
+                await delete_thread(database, notifier, bus, tenant_id, thread_id)
             else:
                 await _keep_latest_states(database, tenant_id, thread_id)
             count += 1
@@ -133,15 +143,15 @@ async def prune_threads(
 
 
 async def delete_threads_of_assistant(
-    database: Database, notifier: RunNotifier, tenant_id: UUID, assistant_id: UUID
+    database: Database, notifier: RunNotifier, bus: LiveBus, tenant_id: UUID, assistant_id: UUID
 ) -> None:
-    """Delete the threads whose last run was of an assistant. Raises Conflict if a run of one is being executed."""
+    """Delete the threads whose last run was of an assistant, as `delete_thread` does."""
     chosen = ThreadFilter({"assistant_id": str(assistant_id)}, None, None)
     while page := await list_threads(
         database, tenant_id, chosen, order="created_at", descending=True, limit=PAGE, offset=0
     ):
         for thread in page:
-            await delete_thread(database, notifier, tenant_id, thread.id)
+            await delete_thread(database, notifier, bus, tenant_id, thread.id)
 
 
 async def _keep_latest_states(database: Database, tenant_id: UUID, thread_id: UUID) -> None:

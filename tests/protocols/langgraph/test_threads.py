@@ -120,6 +120,17 @@ async def test_a_copied_thread_has_the_same_states_and_goes_its_own_way(client: 
     assert len((await client.threads.get_state(name))["values"]["seen"]) == 3
 
 
+async def test_a_thread_with_an_active_run_is_deleted_with_it(client: Client) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "trail", input={"seen": [], "delay": 60})
+    await client.runs.create(thread, "trail", input={"seen": []})
+    await client.threads.delete(thread)
+    with pytest.raises(NotFoundError):
+        await client.threads.get(thread)
+    with pytest.raises(NotFoundError):
+        await client.runs.get(thread, run["run_id"])
+
+
 async def test_a_thread_is_created_with_states(client: Client) -> None:
     thread = await client.threads.create(
         graph_id="trail",

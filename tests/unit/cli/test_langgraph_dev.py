@@ -5,7 +5,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from offing.cli.langgraph_dev import DEFAULT_PORT, prepare_langgraph_projects
+from offing.cli.langgraph_dev import DEFAULT_PORT, DevAddress, apply_address, prepare_langgraph_projects
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_config import ThreadTtl, ThreadTtlStrategy
 from offing.settings import Settings, default_home, load_settings
@@ -32,17 +32,40 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_project_has_its_own_data_and_the_port_that_clients_expect(tmp_path: Path) -> None:
     project, messages = copy_project(tmp_path / "project"), list[str]()
     settings = prepare_langgraph_projects(settings_of(), [project], messages.append)
-    assert (settings.home, settings.port) == (project / ".offing", DEFAULT_PORT)
+    assert (settings.home, settings.langgraph_port) == (project / ".offing", DEFAULT_PORT)
+    assert settings.langgraph_without_key
     assert (project / ".offing/.gitignore").read_text() == "*\n"
     assert [line.partition(" It ")[0] for line in messages] == ["langgraph.json: image_distro:"]
 
 
 def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
     project = copy_project(tmp_path / "project")
-    settings = settings_of(home=tmp_path / "home", port=8123, thread_ttl_minutes=3)
+    settings = settings_of(
+        home=tmp_path / "home", port=8123, langgraph_port=8124, langgraph_without_key=False, thread_ttl_minutes=3
+    )
     configure(project, checkpointer={"ttl": TTL})
     assert prepare_langgraph_projects(settings, [project], lambda _: None) == settings
     assert not (project / ".offing").exists()
+
+
+def test_the_port_of_the_command_is_that_of_langgraphs_clients(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project")
+    prepared = prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+    local = apply_address(prepared, DevAddress(None, 2025, 8500))
+    assert (local.langgraph_port, local.port, local.langgraph_without_key) == (2025, 8500, True)
+    without_project = apply_address(settings_of(), DevAddress(None, 8500, None))
+    assert (without_project.langgraph_port, without_project.port) == (None, 8500)
+    with pytest.raises(InvalidInput, match="--web-port"):
+        apply_address(settings_of(), DevAddress(None, None, 8500))
+
+
+def test_a_key_is_needed_from_other_machines_and_by_a_project_with_auth(tmp_path: Path) -> None:
+    project = copy_project(tmp_path / "project")
+    prepared = prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+    assert not apply_address(prepared, DevAddress("0.0.0.0", None, None)).langgraph_without_key
+    configure(project, auth={"path": "./src/agent/model.py:auth"})
+    guarded = prepare_langgraph_projects(settings_of(), [project], lambda _: None)
+    assert not guarded.langgraph_without_key
 
 
 def test_the_lifetime_of_threads_is_that_of_the_project(tmp_path: Path) -> None:

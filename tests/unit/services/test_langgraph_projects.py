@@ -127,6 +127,8 @@ def test_an_error_names_the_file_the_variable_and_the_remedy(
         "def made():\n    return builder\n",
         "def made(config):\n    return builder.compile(name=str(config['configurable']))\n",
         "async def made(config):\n    return builder.compile()\n",
+        "def made(config, runtime):\n    return builder.compile(name=f'{runtime.access_context} {config}')\n",
+        "def made(server: 'ServerRuntime'):\n    assert server.store is not None\n    return builder\n",
         "import contextlib\n\n@contextlib.asynccontextmanager\nasync def made(config):\n    yield builder\n",
     ],
 )

@@ -93,7 +93,7 @@ async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_thr
     await langgraph_assistants.delete_assistant(caller.database, caller.tenant_id, caller.context.graphs, assistant_id)
     if delete_threads:
         await langgraph_threads.delete_threads_of_assistant(
-            caller.database, caller.context.notifier, caller.tenant_id, assistant_id
+            caller.database, caller.context.notifier, caller.context.bus, caller.tenant_id, assistant_id
         )
     return respond_json({})
 

@@ -99,7 +99,7 @@ async def count_threads(caller: CurrentCaller, body: ThreadFilterIn | None = Non
 async def prune_threads(caller: CurrentCaller, body: ThreadPruning) -> Response:
     """Delete threads with their runs, or all their states but the latest."""
     count = await langgraph_threads.prune_threads(
-        caller.database, caller.context.notifier, caller.tenant_id, body.thread_ids, body.strategy
+        caller.database, caller.context.notifier, caller.context.bus, caller.tenant_id, body.thread_ids, body.strategy
     )
     return respond_json({"pruned_count": count})
 
@@ -129,8 +129,9 @@ async def update_thread(
 
 @router.delete("/{thread_id}", status_code=204)
 async def delete_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
-    """Delete a thread with its runs and states."""
-    await langgraph_threads.delete_thread(caller.database, caller.context.notifier, caller.tenant_id, thread_id)
+    """Delete a thread with its runs and states. Active runs are cancelled first."""
+    context = caller.context
+    await langgraph_threads.delete_thread(caller.database, context.notifier, context.bus, caller.tenant_id, thread_id)
     return Response(status_code=204)
 
 
