@@ -4,13 +4,18 @@ from fastapi import FastAPI, Request
 
 from offing.api.auth import Caller, authenticate, bearer, cookie
 from offing.api.dependencies import AppDependencies
+from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
+from offing.protocols.langgraph.cors import CorsRules
 
 
-def mount_langgraph(app: FastAPI) -> None:
+def mount_langgraph(app: FastAPI, cors: CorsRules, http: HttpSettings) -> None:
     """Serve LangGraph's clients under the prefix, once the app's lifespan has opened its dependencies."""
-    app.mount(PREFIX, build_langgraph_app(lambda: build_context(app.state.dependencies)), name="langgraph")
+    langgraph = build_langgraph_app(
+        lambda: build_context(app.state.dependencies), cors=cors, disabled_groups=http.disabled_routes
+    )
+    app.mount(PREFIX, langgraph, name="langgraph")
 
 
 def build_context(deps: AppDependencies) -> LangGraphContext:
@@ -30,6 +35,7 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
         role_engines=deps.role_engines,
         mcp_servers=deps.mcp_servers,
         authenticate=identify,
+        render_metrics=deps.metrics.render,
         thread_ttl=deps.settings.thread_ttl,
         address_guard=deps.poster.guard,
     )

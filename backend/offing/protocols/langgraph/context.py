@@ -45,6 +45,8 @@ class LangGraphContext:
     role_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engines that the operator configured for roles, by role name."""
     mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
+    render_metrics: Callable[[UUID], Awaitable[bytes | str]] | None = None
+    """Returns the metrics of a tenant in Prometheus text format. `None` means that the process has none."""
     thread_ttl: ThreadTtl | None = None
     """When threads expire that name no time. `None` means never."""
     address_guard: AddressGuard = field(default_factory=lambda: AddressGuard(resolve_host))
