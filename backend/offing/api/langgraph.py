@@ -1,13 +1,20 @@
 """LangGraph's server API beside our own, with the same clients, keys and sessions."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from fastapi import FastAPI, Request
 
-from offing.api.auth import Caller, authenticate, bearer, cookie
+from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
 from offing.api.dependencies import AppDependencies
+from offing.api.project_users import authenticate_user
+from offing.core.errors import InvalidInput, Unauthorized
 from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
 from offing.protocols.langgraph.cors import CorsRules
+from offing.services.access import KEY_PREFIX
+from offing.services.langgraph_auth import ProjectAuth
 
 
 def mount_langgraph(app: FastAPI, cors: CorsRules, http: HttpSettings) -> None:
@@ -22,6 +29,8 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
     """Return what LangGraph's API needs of this process."""
 
     async def identify(request: Request) -> Principal:
+        if (project_auth := find_project_auth(request, deps)) is not None:
+            return await _identify_user(request, project_auth)
         caller = await _identify(request, deps)
         return Principal(caller.tenant_id, caller.name, caller.reauthenticate)
 
@@ -48,3 +57,33 @@ async def _identify(request: Request, deps: AppDependencies) -> Caller:
         return Caller(tenant, f"key:{key_id}", None, False, lambda: deps.authenticator.authenticate_key(sent))
     csrf_token = request.headers.get("x-csrf-token")
     return await authenticate(request, deps, await bearer(request), await cookie(request), csrf_token)
+
+
+async def _identify_user(request: Request, project_auth: ProjectAuth) -> Principal:
+    """Return the user of a project, whose handlers decide what the user sees."""
+
+    async def authenticate_again() -> object:
+        return await authenticate_user(request, project_auth)
+
+    user = await authenticate_user(request, project_auth)
+
+    async def authorize(resource: str, action: str, value: dict[str, Any]) -> Mapping[str, Any]:
+        return await project_auth.authorize(user, resource, action, value)
+
+    name = f"user:{user.identity}"[:200]
+    return Principal(user.tenant_id, name, authenticate_again, authorize if project_auth.has_rules else None)
+
+
+def find_project_auth(request: Request, deps: AppDependencies) -> ProjectAuth | None:
+    """Return the object that decides about a request without a key or session of Offing. `None` means that none does.
+
+    Raises Unauthorized if the object cannot be loaded.
+    """
+    bearer_key = request.headers.get("authorization", "").partition(" ")[2].strip()
+    sent = (request.headers.get("x-api-key", ""), bearer_key)
+    if SESSION_COOKIE in request.cookies or any(one.startswith(KEY_PREFIX) for one in sent):
+        return None
+    try:
+        return deps.project_auth.get()
+    except InvalidInput as error:
+        raise Unauthorized("The Auth object of the project cannot be loaded.") from error

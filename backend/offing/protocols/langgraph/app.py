@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from fastapi import Depends, FastAPI
 
 from offing.protocols.langgraph import errors
+from offing.protocols.langgraph.access import authorize_thread
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
 from offing.protocols.langgraph.cors import NO_CORS, CorsRules
 from offing.protocols.langgraph.gate import RequestGate
@@ -52,13 +53,14 @@ def build_langgraph_app(
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.get_context = (lambda: context) if isinstance(context, LangGraphContext) else context
+    guards = [Depends(identify_caller), Depends(authorize_thread)]
     app.include_router(system.probe_router)
     if "meta" not in disabled_groups:
         app.include_router(system.router)
-        app.include_router(system.metrics_router, dependencies=[Depends(identify_caller)])
+        app.include_router(system.metrics_router, dependencies=guards)
     for group, routers in ROUTERS.items():
         for router in routers if group not in disabled_groups else ():
-            app.include_router(router, dependencies=[Depends(identify_caller)])
+            app.include_router(router, dependencies=guards)
     errors.install_error_handlers(app)
     app.add_middleware(RequestGate)
     if cors.is_open:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -28,6 +28,10 @@ class Principal:
     """Identifies the key or session, as in `key:<id>`."""
     reauthenticate: Callable[[], Awaitable[object]]
     """Checks that the key or session is still valid. Raises Unauthorized."""
+    authorize: Callable[[str, str, dict[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
+    """Asks the handlers of a project whether its user may do something: resource, action and value. It may change the
+    value, and returns the filter that records must match. `None` means that the caller sees everything of the tenant.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from offing.core.errors import InvalidInput
 from offing.kernel.item_index import build_item_index
+from offing.protocols.langgraph.access import allow_item
 from offing.protocols.langgraph.bodies import ItemIn, ItemKey, ItemSearch, NamespaceSearch
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.rendering import respond_json
@@ -36,8 +37,15 @@ async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
     store = _open(caller)
     if body.index not in (None, False):
         _check_index(store, "index")
+    value: dict[str, Any] = {
+        "namespace": tuple(body.namespace),
+        "key": body.key,
+        "value": body.value,
+        "index": body.index,
+    }
+    namespace = await allow_item(caller, "put", value)
     try:
-        await store.aput(tuple(body.namespace), body.key, body.value, body.index, **more)
+        await store.aput(namespace, body.key, value["value"], body.index, **more)
     except InvalidNamespaceError as error:
         raise InvalidInput("namespace", str(error), "Use labels without periods, and not `langgraph`.") from error
     return Response(status_code=204)
@@ -51,6 +59,7 @@ async def get_item(
     labels = tuple(namespace.split(".")) if namespace else ()
     _check_text("key", key)
     _check_text("namespace", namespace)
+    labels = await allow_item(caller, "get", {"namespace": labels, "key": key})
     item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
     return respond_json(None if item is None else _render(item))
 
@@ -58,7 +67,8 @@ async def get_item(
 @router.delete("/items", status_code=204)
 async def delete_item(caller: CurrentCaller, body: ItemKey) -> Response:
     """Delete an item, if there is one."""
-    await _open(caller).adelete(tuple(body.namespace), body.key)
+    namespace = await allow_item(caller, "delete", {"namespace": tuple(body.namespace), "key": body.key})
+    await _open(caller).adelete(namespace, body.key)
     return Response(status_code=204)
 
 
@@ -68,8 +78,15 @@ async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
     store = _open(caller)
     if body.query is not None:
         _check_index(store, "query")
+    value: dict[str, Any] = {
+        "namespace": tuple(body.namespace_prefix),
+        "filter": body.filter,
+        "limit": body.limit,
+        "offset": body.offset,
+        "query": body.query,
+    }
     matches = await store.asearch(
-        tuple(body.namespace_prefix),
+        await allow_item(caller, "search", value),
         query=body.query,
         filter=body.filter,
         limit=body.limit,
@@ -82,8 +99,15 @@ async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
 @router.post("/namespaces")
 async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Response:
     """List namespaces."""
+    value: dict[str, Any] = {
+        "namespace": tuple(body.prefix) if body.prefix else None,
+        "suffix": tuple(body.suffix) if body.suffix else None,
+        "max_depth": body.max_depth,
+        "limit": body.limit,
+        "offset": body.offset,
+    }
     matches = await _open(caller).alist_namespaces(
-        prefix=tuple(body.prefix) if body.prefix else None,
+        prefix=await allow_item(caller, "list_namespaces", value) or None,
         suffix=tuple(body.suffix) if body.suffix else None,
         max_depth=body.max_depth,
         limit=body.limit,
