@@ -1,20 +1,21 @@
 """LangGraph's server API beside our own, with the same clients, keys and sessions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request
 
 from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
 from offing.api.dependencies import AppDependencies
-from offing.api.project_users import authenticate_user
+from offing.api.project_users import read_auth_request
 from offing.core.errors import InvalidInput, Unauthorized
 from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
 from offing.protocols.langgraph.cors import CorsRules
 from offing.services.access import KEY_PREFIX
-from offing.services.langgraph_auth import ProjectAuth
+from offing.services.langgraph_auth import AccessDeniedError, ProjectAuth
 
 
 def mount_langgraph(app: FastAPI, cors: CorsRules, http: HttpSettings) -> None:
@@ -62,10 +63,16 @@ async def _identify(request: Request, deps: AppDependencies) -> Caller:
 async def _identify_user(request: Request, project_auth: ProjectAuth) -> Principal:
     """Return the user of a project, whose handlers decide what the user sees."""
 
-    async def authenticate_again() -> object:
-        return await authenticate_user(request, project_auth)
+    sent = read_auth_request(request)
+    sent = replace(sent, path=sent.path.removeprefix(request.scope.get("root_path", "")))
 
-    user = await authenticate_user(request, project_auth)
+    async def authenticate_again() -> object:
+        try:
+            return await project_auth.authenticate(sent)
+        except AccessDeniedError as denied:
+            raise Unauthorized(denied.detail) from denied
+
+    user = await project_auth.authenticate(sent)
 
     async def authorize(resource: str, action: str, value: dict[str, Any]) -> Mapping[str, Any]:
         return await project_auth.authorize(user, resource, action, value)

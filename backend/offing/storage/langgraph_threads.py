@@ -44,7 +44,8 @@ GET_THREAD = f"""
 THREADS = f"""
     select * from (
       select {COLUMNS} from thread t join langgraph_thread l on l.thread_id = t.id
-       where l.gone_at is null and l.metadata @> %(metadata)s and l.metadata @> %(allowed)s and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
+       where l.gone_at is null and l.metadata @> %(metadata)s and l.metadata @> %(allowed)s
+         and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
          and not {OF_STATELESS_RUN.format(when="true")}
     ) as listed(id, created_at, updated_at, metadata, status, graph, ttl_minutes, ttl_strategy, expires_at)
      where (%(status)s::text is null or status = %(status)s)

@@ -190,7 +190,8 @@ async def test_a_user_does_not_see_the_assistants_and_crons_of_another(ada: Clie
 
 async def test_the_handler_gives_each_user_a_namespace_of_the_store(ada: Client, bob: Client) -> None:
     await ada.store.put_item(["notes"], "tea", {"text": "likes tea"})
-    assert (await ada.store.get_item(["notes"], "tea"))["namespace"] == ["ada", "notes"]
+    item: Any = await ada.store.get_item(["notes"], "tea")
+    assert item["namespace"] == ["ada", "notes"]
     assert await bob.store.get_item(["notes"], "tea") is None
     assert (await bob.store.search_items([]))["items"] == []
     assert (await bob.store.list_namespaces())["namespaces"] == []

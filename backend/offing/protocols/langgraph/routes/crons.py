@@ -78,9 +78,8 @@ async def search_crons(caller: CurrentCaller, body: CronSearch | None = None) ->
 @router.post("/runs/crons/count")
 async def count_crons(caller: CurrentCaller, body: CronFilterIn | None = None) -> int:
     """Count crons."""
-    return await langgraph_crons.count_crons(
-        caller.database, caller.tenant_id, await _filter(caller, body or CronFilterIn(), None)
-    )
+    chosen = await _filter(caller, body or CronFilterIn(), None)
+    return await langgraph_crons.count_crons(caller.database, caller.tenant_id, chosen)
 
 
 @router.get("/runs/crons/{cron_id}")
@@ -130,7 +129,7 @@ async def _authorize(caller: Caller, assistant: AssistantRow, thread_id: UUID | 
     if thread_id is not None:
         value: dict[str, Any] = {"thread_id": thread_id, "assistant_id": assistant.id, "metadata": {}, "kwargs": {}}
         await check_thread(caller, thread_id, "create_run", value)
-    asked = {
+    asked: dict[str, Any] = {
         "payload": {"assistant_id": str(assistant.id), "input": body.input, "metadata": metadata},
         "metadata": metadata,
         "schedule": body.schedule,
