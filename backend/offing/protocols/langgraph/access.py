@@ -6,7 +6,7 @@ its tenant.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from fastapi import Request
@@ -81,8 +81,7 @@ def build_containment(conditions: Mapping[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for key, condition in conditions.items():
         matches_filter({key: condition}, {})  # raises for an unknown operator
-        named: Any = condition if isinstance(condition, Mapping) else {EQUALS: condition}
-        operators: dict[str, Any] = dict(named)
+        operators = dict(cast(Mapping[str, Any], condition)) if isinstance(condition, Mapping) else {EQUALS: condition}
         if len(operators) != 1:
             raise AccessDeniedError(403, f"The filter for {key} has not one operator, which is not supported.")
         ((operator, operand),) = operators.items()

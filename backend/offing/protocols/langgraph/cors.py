@@ -94,7 +94,7 @@ def _texts(document: Mapping[str, Any], key: str, default: tuple[str, ...]) -> t
     value = document.get(key)
     if value is None:
         return default
-    items = cast(list[Any], value) if isinstance(value, list) else [None]
+    items: list[Any] = cast(list[Any], value) if isinstance(value, list) else [None]
     if not all(isinstance(one, str) for one in items):
         raise InvalidInput(f"http.cors.{key}", "it is not a list of texts", "Correct it.")
     return tuple(items)
