@@ -1,6 +1,6 @@
 """Pages of other origins, metrics, and groups of routes that a project turns off, over real HTTP."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ CHAT = "https://chat.example"
 
 
 @asynccontextmanager
-async def serving_project(app_url: str, redis_url: str, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def serving_project(app_url: str, redis_url: str, **more: Any) -> AsyncGenerator[httpx.AsyncClient]:
     """A client with a key of an API with these settings."""
     settings = Settings(app_database_url=SecretStr(app_url), redis_url=SecretStr(redis_url), port=0, **more)
     async with serving(create_app(settings), settings) as base, Database(app_url, max_connections=2) as database:
@@ -99,10 +99,11 @@ def test_rules_that_cannot_be_kept_are_rejected_by_their_key(document: dict[str,
 
 async def test_a_server_without_an_index_rejects_what_needs_one_by_its_name(app_url: str, redis_url: str) -> None:
     async with serving_project(app_url, redis_url) as client:
-        for path, field in (("/langgraph/store/items/search", "query"), ("/langgraph/store/items", "index")):
-            body = {"namespace_prefix": ["a"], "query": "tea"}
-            item = {"namespace": ["a"], "key": "tea", "value": {}, "index": ["text"]}
-            refused = await client.request(
-                "POST" if field == "query" else "PUT", path, json=body if field == "query" else item
-            )
+        query: dict[str, Any] = {"namespace_prefix": ["a"], "query": "tea"}
+        item: dict[str, Any] = {"namespace": ["a"], "key": "tea", "value": {}, "index": ["text"]}
+        for method, path, body, field in (
+            ("POST", "/langgraph/store/items/search", query, "query"),
+            ("PUT", "/langgraph/store/items", item, "index"),
+        ):
+            refused = await client.request(method, path, json=body)
             assert (refused.status_code, refused.json()["detail"].partition(":")[0]) == (422, field)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import httpx
@@ -121,7 +121,7 @@ async def test_a_user_does_not_see_or_use_the_thread_of_another(ada: Client, bob
     ):
         with pytest.raises((NotFoundError, httpx.HTTPStatusError)) as error:  # wait and join raise the latter
             await refused
-        assert error.value.response.status_code == 404
+        assert cast(Any, error.value).response.status_code == 404
     assert await bob.threads.search() == []
     assert await bob.threads.count() == 0
     assert [one["thread_id"] for one in await ada.threads.search(ids=[thread])] == [thread]
@@ -208,7 +208,8 @@ async def test_a_key_of_offing_sees_what_all_users_made_and_strangers_are_reject
     thread = (await ada.threads.create())["thread_id"]
     key = await access.create_key(key_database, LOCAL_TENANT, str(uuid4()))
     operator = get_client(url=f"{base}/langgraph", api_key=key.key)
-    assert (await operator.threads.get(thread))["metadata"]["owner"] == "ada"
+    found: Any = await operator.threads.get(thread)
+    assert found["metadata"]["owner"] == "ada"
     await operator.aclose()
     async with open_client(base, "eve") as eve:
         with pytest.raises(AuthenticationError, match="Who are you"):
