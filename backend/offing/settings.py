@@ -86,6 +86,10 @@ class Settings(BaseSettings):
     it does not exist.
     """
     host: str = "127.0.0.1"
+    cors_origins: str = ""
+    """OFFING_CORS_ORIGINS: origins such as `https://chat.example`, separated by commas, whose pages may call
+    LangGraph's server API. `*` means all. Empty means none, besides those that a project's `http.cors` names.
+    """
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
     """OFFING_PORT: port of the web UI and the API. `0` selects a free port."""
     langgraph_port: Annotated[int | None, Field(ge=0, le=65535)] = None

@@ -43,6 +43,9 @@ from offing.api.routes import trajectories as trajectory_routes
 from offing.api.routes.responses import GUARDED_RESPONSES, OPEN_RESPONSES
 from offing.api.tracing_middleware import API_PREFIX, TracingMiddleware
 from offing.packaged_files import find_web_dir
+from offing.protocols.langgraph.app import PREFIX
+from offing.protocols.langgraph.cors import parse_cors
+from offing.services.project_http import read_http_settings
 from offing.settings import Settings
 
 
@@ -70,11 +73,15 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
     )
     _install_routes(app)
-    mount_langgraph(app)
+    http = read_http_settings(settings.graph_paths)
+    cors = parse_cors(http.cors, settings.cors_origins)
+    mount_langgraph(app, cors, http)
     web_ui.install_web_ui(app, find_web_dir())
     problems.install_error_handlers(app)
     app.add_middleware(problems.UnhandledErrorMiddleware)
-    app.add_middleware(RequestGuard, hosts=list_allowed_hosts(settings.host, hosts))
+    app.add_middleware(
+        RequestGuard, hosts=list_allowed_hosts(settings.host, hosts), cors_prefix=PREFIX, allows_origin=cors.allows
+    )
     app.add_middleware(TracingMiddleware)
     if settings.langgraph_port is not None:
         app.add_middleware(LangGraphPort, port=settings.langgraph_port)

@@ -5,7 +5,7 @@ who may do what, so an unusual Host header or path cannot bypass them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,9 +52,17 @@ def list_allowed_hosts(bound: str, configured: Iterable[str] = ()) -> frozenset[
 class RequestGuard:
     """ASGI middleware that rejects unknown hosts and writes from other sites, and adds security headers."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: frozenset[str],
+        cors_prefix: str = "",
+        allows_origin: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """`allows_origin` decides which pages of other origins may call what is under `cors_prefix`."""
         self.app = app
         self.hosts = hosts
+        self._cors_prefix, self._allows_origin = cors_prefix, allows_origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and not self._may_connect(scope):
@@ -101,7 +109,9 @@ class RequestGuard:
             return build_problem_response(
                 422, "invalid_input", "The address contains a NUL character.", remedy="Remove it."
             )
-        if scope["method"] not in SAFE_METHODS and not _is_same_origin(scope, headers, named[0]):
+        if scope["method"] not in SAFE_METHODS and not (
+            _is_same_origin(scope, headers, named[0]) or self._is_allowed_origin(scope, headers)
+        ):
             return build_problem_response(
                 403,
                 "foreign_origin",
@@ -109,6 +119,11 @@ class RequestGuard:
                 remedy="Use the web UI, or an API key without an Origin header.",
             )
         return None
+
+    def _is_allowed_origin(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether a write comes from another origin that the operator allows there."""
+        is_below = bool(self._cors_prefix) and scope["path"].startswith(f"{self._cors_prefix}/")
+        return is_below and self._allows_origin(headers.get("origin", ""))
 
 
 def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:

@@ -1,22 +1,34 @@
 """LangGraph's server API beside our own, with the same clients, keys and sessions."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from offing.api.auth import Caller, authenticate, bearer, cookie
+from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
 from offing.api.dependencies import AppDependencies
+from offing.api.project_users import read_auth_request
+from offing.core.errors import InvalidInput, Unauthorized
+from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
+from offing.protocols.langgraph.cors import CorsRules
 from offing.services.access import KEY_PREFIX
+from offing.services.langgraph_auth import AccessDeniedError, ProjectAuth
 from offing.storage.migrate import LOCAL_TENANT
 
 ROOT_PORT = "offing.langgraph_port"
 """The key of a request's scope that says that the request came to the port of LangGraph's API."""
 
 
-def mount_langgraph(app: FastAPI) -> None:
+def mount_langgraph(app: FastAPI, cors: CorsRules, http: HttpSettings) -> None:
     """Serve LangGraph's clients under the prefix, once the app's lifespan has opened its dependencies."""
-    app.mount(PREFIX, build_langgraph_app(lambda: build_context(app.state.dependencies)), name="langgraph")
+    langgraph = build_langgraph_app(
+        lambda: build_context(app.state.dependencies), cors=cors, disabled_groups=http.disabled_routes
+    )
+    app.mount(PREFIX, langgraph, name="langgraph")
 
 
 class LangGraphPort:
@@ -37,6 +49,8 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
     """Return what LangGraph's API needs of this process."""
 
     async def identify(request: Request) -> Principal:
+        if (project_auth := find_project_auth(request, deps)) is not None:
+            return await _identify_user(request, project_auth)
         caller = await _identify(request, deps)
         return Principal(caller.tenant_id, caller.name, caller.reauthenticate)
 
@@ -50,6 +64,7 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
         role_engines=deps.role_engines,
         mcp_servers=deps.mcp_servers,
         authenticate=identify,
+        render_metrics=deps.metrics.render,
         thread_ttl=deps.settings.thread_ttl,
         address_guard=deps.poster.guard,
     )
@@ -73,3 +88,39 @@ async def _identify(request: Request, deps: AppDependencies) -> Caller:
 
 async def _accept() -> None:
     """Accept a request again that needed no key."""
+
+
+async def _identify_user(request: Request, project_auth: ProjectAuth) -> Principal:
+    """Return the user of a project, whose handlers decide what the user sees."""
+
+    sent = read_auth_request(request)
+    sent = replace(sent, path=sent.path.removeprefix(request.scope.get("root_path", "")))
+
+    async def authenticate_again() -> object:
+        try:
+            return await project_auth.authenticate(sent)
+        except AccessDeniedError as denied:
+            raise Unauthorized(denied.detail) from denied
+
+    user = await project_auth.authenticate(sent)
+
+    async def authorize(resource: str, action: str, value: dict[str, Any]) -> Mapping[str, Any]:
+        return await project_auth.authorize(user, resource, action, value)
+
+    name = f"user:{user.identity}"[:200]
+    return Principal(user.tenant_id, name, authenticate_again, authorize if project_auth.has_rules else None)
+
+
+def find_project_auth(request: Request, deps: AppDependencies) -> ProjectAuth | None:
+    """Return the object that decides about a request without a key or session of Offing. `None` means that none does.
+
+    Raises Unauthorized if the object cannot be loaded.
+    """
+    bearer_key = request.headers.get("authorization", "").partition(" ")[2].strip()
+    sent = (request.headers.get("x-api-key", ""), bearer_key)
+    if SESSION_COOKIE in request.cookies or any(one.startswith(KEY_PREFIX) for one in sent):
+        return None
+    try:
+        return deps.project_auth.get()
+    except InvalidInput as error:
+        raise Unauthorized("The Auth object of the project cannot be loaded.") from error

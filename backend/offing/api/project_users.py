@@ -5,7 +5,7 @@ from fastapi import Request
 from offing.api.caller import Caller
 from offing.api.problems import ProblemError
 from offing.core.errors import Unauthorized
-from offing.services.langgraph_auth import AccessDeniedError, AuthRequest, ProjectAuth
+from offing.services.langgraph_auth import AccessDeniedError, AuthenticatedUser, AuthRequest, ProjectAuth
 
 
 async def identify_project_user(request: Request, project_auth: ProjectAuth) -> Caller:
@@ -17,27 +17,27 @@ async def identify_project_user(request: Request, project_auth: ProjectAuth) -> 
     """
 
     async def authenticate() -> Caller:
-        user = await _authenticate(request, project_auth)
+        user = await authenticate_user(request, project_auth)
+        if project_auth.has_rules:
+            raise ProblemError(
+                403,
+                "project_rules",
+                "The rules of the project's Auth object do not cover this API.",
+                "Use the LangGraph API, or an API key of Offing.",
+            )
         return Caller(user.tenant_id, f"user:{user.identity}"[:200], None, False, authenticate)
 
     return await authenticate()
 
 
-async def _authenticate(request: Request, project_auth: ProjectAuth):
+async def authenticate_user(request: Request, project_auth: ProjectAuth) -> AuthenticatedUser:
+    """Return the user whom the project's handler names. Raises Unauthorized and ProblemError."""
     try:
-        user = await project_auth.authenticate(read_auth_request(request))
+        return await project_auth.authenticate(read_auth_request(request))
     except AccessDeniedError as denied:
         if denied.status_code == 401:
             raise Unauthorized(denied.detail) from denied
         raise ProblemError(denied.status_code, denied.code, denied.detail, "Ask the author of the project.") from denied
-    if project_auth.has_rules:
-        raise ProblemError(
-            403,
-            "project_rules",
-            "The rules of the project's Auth object do not cover this API.",
-            "Use the LangGraph API, or an API key of Offing.",
-        )
-    return user
 
 
 def read_auth_request(request: Request) -> AuthRequest:

@@ -72,10 +72,8 @@ def _list_http_notices(config: LangGraphConfig) -> Iterator[ConfigNotice]:
     http = config.http
     if http.app is not None:
         yield ConfigNotice("http.app", "The project's own routes are not served.")
-    if http.cors:
-        yield ConfigNotice("http.cors", "Pages of other origins cannot call the API.")
-    if http.disabled_routes or http.mount_prefix or http.authenticates_app:
-        yield ConfigNotice("http", "Prefix and disabled routes have no effect.")
+    if http.mount_prefix or http.authenticates_app:
+        yield ConfigNotice("http", "Prefix and authentication of the project's own routes have no effect.")
 
 
 def open_in_browser(link: str) -> None:

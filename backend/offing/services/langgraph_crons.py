@@ -181,6 +181,7 @@ async def _store_run(
             {**cron.metadata, "cron_id": str(cron.id)},
             cron.multitask,
             deletes_thread=cron.deletes_thread,
+            thread_metadata=cron.metadata,
             webhook=cron.webhook,
         )
         check_arguments(get_graph(platform.graphs, new.graph), new.arguments)

@@ -63,6 +63,8 @@ class NewLangGraphRun:
     """Whether a thread that does not exist is created."""
     deletes_thread: bool = False
     """Whether the thread of a run without one is gone for LangGraph's clients when the run has ended."""
+    thread_metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Metadata of the thread, if it is new."""
     delay_seconds: float = 0.0
     webhook: str | None = None
     """Address that is told of the end of the run. `None` means none."""
@@ -117,9 +119,10 @@ async def store_langgraph_run(
         new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread, webhook=new.webhook
     )
     await langgraph_runs.insert_request(connection, tenant_id, run.id, stored)
-    await langgraph_threads.merge_metadata(
-        connection, tenant_id, run.thread_id, {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
-    )
+    described = {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
+    if new.thread_id is None:
+        described = {**new.thread_metadata, **described}
+    await langgraph_threads.merge_metadata(connection, tenant_id, run.thread_id, described)
     if platform.thread_ttl is not None:
         await thread_expiry.set_ttl(connection, run.thread_id, platform.thread_ttl, replaces=False)
     if active:
@@ -237,7 +240,7 @@ async def _prepare_thread(connection: Connection, tenant_id: UUID, new: NewLangG
     if new.thread_id is None:
         return []
     if new.creates_thread:
-        await langgraph_threads.insert_thread(connection, tenant_id, new.thread_id, TITLE, {})
+        await langgraph_threads.insert_thread(connection, tenant_id, new.thread_id, TITLE, new.thread_metadata)
     await langgraph_runs.lock_thread(connection, new.thread_id)
     return await langgraph_runs.list_active_ids(connection, new.thread_id)
 

@@ -49,7 +49,7 @@ MATCHING = """
    where (%(assistant)s::uuid is null or assistant_id = %(assistant)s)
      and (%(thread)s::uuid is null or thread_id = %(thread)s)
      and (%(enabled)s::boolean is null or enabled = %(enabled)s)
-     and metadata @> %(metadata)s
+     and metadata @> %(metadata)s and metadata @> %(allowed)s
 """
 
 ORDERS: dict[str, LiteralString] = {
@@ -106,6 +106,8 @@ class CronFilter:
     thread_id: UUID | None = None
     enabled: bool | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    allowed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Metadata that each cron must contain for the caller to see it."""
 
 
 async def insert_cron(connection: Connection, tenant_id: UUID, row: CronRow) -> None:
@@ -190,6 +192,7 @@ def _parameters(chosen: CronFilter) -> dict[str, Any]:
         "thread": chosen.thread_id,
         "enabled": chosen.enabled,
         "metadata": _jsonb(chosen.metadata),
+        "allowed": _jsonb(chosen.allowed),
     }
 
 

@@ -1,7 +1,7 @@
 """Threads of LangGraph's clients as rows: their metadata and how their last run left them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -44,7 +44,8 @@ GET_THREAD = f"""
 THREADS = f"""
     select * from (
       select {COLUMNS} from thread t join langgraph_thread l on l.thread_id = t.id
-       where l.gone_at is null and l.metadata @> %(metadata)s and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
+       where l.gone_at is null and l.metadata @> %(metadata)s and l.metadata @> %(allowed)s
+         and (%(ids)s::uuid[] is null or t.id = any(%(ids)s))
          and not {OF_STATELESS_RUN.format(when="true")}
     ) as listed(id, created_at, updated_at, metadata, status, graph, ttl_minutes, ttl_strategy, expires_at)
      where (%(status)s::text is null or status = %(status)s)
@@ -99,6 +100,8 @@ class ThreadFilter:
     status: str | None
     ids: tuple[UUID, ...] | None
     """`None` means any thread."""
+    allowed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Metadata that each thread must contain for the caller to see it."""
 
 
 async def insert_thread(
@@ -161,7 +164,12 @@ async def delete_thread(connection: Connection, thread_id: UUID) -> bool:
 
 def _parameters(chosen: ThreadFilter) -> dict[str, Any]:
     ids: Sequence[UUID] | None = None if chosen.ids is None else list(chosen.ids)
-    return {"metadata": _jsonb(chosen.metadata), "status": chosen.status, "ids": ids}
+    return {
+        "metadata": _jsonb(chosen.metadata),
+        "allowed": _jsonb(chosen.allowed),
+        "status": chosen.status,
+        "ids": ids,
+    }
 
 
 def _jsonb(value: object) -> Jsonb:

@@ -2,6 +2,7 @@
 
 import asyncio
 import operator
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -88,7 +89,14 @@ def build_nested() -> Any:
     return untyped(Trail).add_node("inner", inner).add_edge(START, "inner").compile()
 
 
-trail = register_langgraph("trail", build_trail, code_path=__file__)
+def count_words(texts: Sequence[str]) -> list[list[float]]:
+    """Embed texts by their share of two words."""
+    return [[float(text.count("tea")), float(text.count("sea"))] for text in texts]
+
+
+INDEX = {"dims": 2, "embed": count_words, "fields": ["text"]}
+
+trail = register_langgraph("trail", build_trail, code_path=__file__, store_index=INDEX)
 chatter = register_langgraph("chatter", build_chat, code_path=__file__)
 approval = register_langgraph("approval", build_approval, code_path=__file__)
 several = register_langgraph("several", build_several, code_path=__file__)

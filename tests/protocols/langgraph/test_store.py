@@ -25,8 +25,18 @@ async def test_items_are_put_found_and_deleted(client: Client, other_client: Cli
     assert await client.store.get_item([root, "ada"], "tea") is None
 
 
-async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:
-    with pytest.raises(UnprocessableEntityError, match="query"):
-        await client.store.search_items(["a"], query="tea")
+async def test_items_are_found_by_their_meaning(client: Client) -> None:
+    root = str(uuid4())
+    await client.store.put_item([root], "tea", {"text": "tea tea tea"})
+    await client.store.put_item([root], "sea", {"text": "sea and tea"}, index=["text"])
+    await client.store.put_item([root], "none", {"text": "tea"}, index=False)
+    found = (await client.store.search_items([root], query="tea"))["items"]
+    assert [one["key"] for one in found[:2]] == ["tea", "sea"]
+    assert found[0]["score"] > found[1]["score"]
+
+
+async def test_a_namespace_that_is_not_allowed_is_rejected(client: Client) -> None:
     with pytest.raises(UnprocessableEntityError, match="namespace"):
         await client.store.put_item(["langgraph"], "tea", {})
+    with pytest.raises(UnprocessableEntityError, match="ttl"):
+        await client.store.put_item(["a"], "tea", {}, ttl=-1)

@@ -80,7 +80,7 @@ def test_settings_of_the_server_that_have_no_effect_are_named(tmp_path: Path) ->
     project, messages = copy_project(tmp_path / "project"), list[str]()
     configure(project, http={"app": "./src/agent/model.py:PhraseModel", "cors": {"allow_origins": ["*"]}})
     prepare_langgraph_projects(settings_of(), [project], messages.append)
-    assert [line.split(": ")[1] for line in messages] == ["image_distro", "http.app", "http.cors"]
+    assert [line.split(": ")[1] for line in messages] == ["image_distro", "http.app"]
 
 
 def test_a_configuration_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:

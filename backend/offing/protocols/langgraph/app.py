@@ -1,11 +1,13 @@
 """Assemble LangGraph's server API: under a prefix of the API, or alone at the root of a port."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from fastapi import Depends, FastAPI
 
 from offing.protocols.langgraph import errors
+from offing.protocols.langgraph.access import authorize_thread
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
+from offing.protocols.langgraph.cors import NO_CORS, CorsRules
 from offing.protocols.langgraph.gate import RequestGate
 from offing.protocols.langgraph.routes import (
     assistants,
@@ -23,11 +25,26 @@ PREFIX = "/langgraph"
 """Where the API serves it."""
 
 
-def build_langgraph_app(context: LangGraphContext | Callable[[], LangGraphContext]) -> FastAPI:
+ROUTERS = {
+    "assistants": (assistants.router,),
+    "threads": (threads.router, thread_states.router, thread_streams.router),
+    "runs": (crons.router, runs.router, stateless_runs.router),
+    "store": (store.router,),
+}
+"""Routes by the groups that a project can turn off with `http.disable_<group>`."""
+
+
+def build_langgraph_app(
+    context: LangGraphContext | Callable[[], LangGraphContext],
+    *,
+    cors: CorsRules = NO_CORS,
+    disabled_groups: Collection[str] = (),
+) -> FastAPI:
     """Return the application that serves LangGraph's clients.
 
     `context` may be a function, for a process whose clients open only with its lifespan. The application has no
-    lifespan of its own: who serves it opens and closes the context.
+    lifespan of its own: who serves it opens and closes the context. `cors` are the rules for pages of other origins,
+    and `disabled_groups` the groups of routes that a project turns off.
     """
     app = FastAPI(
         title="Offing: LangGraph's server API",
@@ -37,10 +54,18 @@ def build_langgraph_app(context: LangGraphContext | Callable[[], LangGraphContex
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.get_context = (lambda: context) if isinstance(context, LangGraphContext) else context
-    app.include_router(system.router)
-    app.include_router(thread_streams.sockets)
-    for part in (assistants, threads, thread_states, thread_streams, crons, runs, stateless_runs, store):
-        app.include_router(part.router, dependencies=[Depends(identify_caller)])
+    guards = [Depends(identify_caller), Depends(authorize_thread)]
+    app.include_router(system.probe_router)
+    if "meta" not in disabled_groups:
+        app.include_router(system.router)
+        app.include_router(system.metrics_router, dependencies=guards)
+    if "threads" not in disabled_groups:
+        app.include_router(thread_streams.sockets)
+    for group, routers in ROUTERS.items():
+        for router in routers if group not in disabled_groups else ():
+            app.include_router(router, dependencies=guards)
     errors.install_error_handlers(app)
     app.add_middleware(RequestGate)
+    if cors.is_open:
+        cors.install(app)  # outside the gate, because a browser asks first without a key
     return app

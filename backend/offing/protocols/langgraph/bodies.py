@@ -254,7 +254,7 @@ class ItemIn(Body):
     key: Annotated[str, Storable]
     value: Object
     index: Literal[False] | list[str] | None = None
-    ttl: float | None = None
+    ttl: Annotated[float | None, Field(gt=0, le=1e8)] = None
 
 
 class ItemKey(Body):
@@ -267,7 +267,7 @@ class ItemSearch(Body):
     filter: Object | None = None
     limit: Limit = 10
     offset: Offset = 0
-    query: None = None
+    query: Annotated[str | None, Storable] = Field(None, max_length=10_000)
     refresh_ttl: bool | None = None
 
 

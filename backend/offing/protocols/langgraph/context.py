@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -28,6 +28,10 @@ class Principal:
     """Identifies the key or session, as in `key:<id>`."""
     reauthenticate: Callable[[], Awaitable[object]]
     """Checks that the key or session is still valid. Raises Unauthorized."""
+    authorize: Callable[[str, str, dict[str, Any]], Awaitable[Mapping[str, Any]]] | None = None
+    """Asks the handlers of a project whether its user may do something: resource, action and value. It may change the
+    value, and returns the filter that records must match. `None` means that the caller sees everything of the tenant.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class LangGraphContext:
     role_engines: Mapping[str, EngineConfig] = field(default_factory=dict[str, EngineConfig])
     """Engines that the operator configured for roles, by role name."""
     mcp_servers: McpServerRegistry = field(default_factory=McpServerRegistry)
+    render_metrics: Callable[[UUID], Awaitable[bytes | str]] | None = None
+    """Returns the metrics of a tenant in Prometheus text format. `None` means that the process has none."""
     thread_ttl: ThreadTtl | None = None
     """When threads expire that name no time. `None` means never."""
     address_guard: AddressGuard = field(default_factory=lambda: AddressGuard(resolve_host))

@@ -8,6 +8,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
+from offing.services.langgraph_auth import AccessDeniedError
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ async def _handle_offing_error(_: Request, error: Exception) -> JSONResponse:
 
 def respond_error(error: Exception) -> JSONResponse:
     """Return the answer to a request that raised an error of Offing."""
+    if isinstance(error, AccessDeniedError):
+        return respond(error.status_code, error.detail or "Forbidden")
     status = next((code for kind, code in STATUS_BY_ERROR.items() if isinstance(error, kind)), 500)
     if status == 500:
         log.exception("a request of a LangGraph client failed", exc_info=error)

@@ -6,17 +6,19 @@ from typing import Any
 from uuid import UUID
 
 from offing.bus.run_streams import FIRST_ID, find_position
-from offing.core.errors import InvalidInput
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
+from offing.protocols.langgraph.access import allow, check_metadata
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.errors import Unsupported
 from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, wait_for_result
 from offing.protocols.langgraph.state_updates import locate_checkpoint
-from offing.services import langgraph_assistants, langgraph_runs
-from offing.services.langgraph_assistants import add_assistant
+from offing.services import langgraph_assistants, langgraph_runs, langgraph_threads
+from offing.services.langgraph_assistants import SYSTEM, add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
 from offing.services.webhooks import check_address
+from offing.storage.assistants import AssistantRow
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 
@@ -31,19 +33,51 @@ async def create_run(
     assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
     )
+    metadata = await _authorize_run(caller, thread_id, assistant, body)
     new = NewLangGraphRun(
         assistant.graph,
         assistant.id,
         replace(add_assistant(assistant, build_arguments(body)), streams_thread=streams_thread),
         thread_id,
-        body.metadata,
+        metadata,
         Multitask(body.multitask_strategy),
         creates_thread=body.if_not_exists == "create",
         deletes_thread=thread_id is None and body.on_completion != "keep",
+        thread_metadata={} if caller.principal.authorize is None else metadata,
         delay_seconds=body.after_seconds or 0.0,
         webhook=await check_webhook(caller, body.webhook),
     )
     return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
+
+
+async def _authorize_run(
+    caller: Caller, thread_id: UUID | None, assistant: AssistantRow, body: RunIn
+) -> dict[str, Any]:
+    """Ask the handlers of a project for a run, and return its metadata. Raises NotFound and AccessDeniedError."""
+    if caller.principal.authorize is None:
+        return body.metadata
+    if assistant.metadata != SYSTEM:
+        conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
+        check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+    value: dict[str, Any] = {
+        "thread_id": thread_id,
+        "assistant_id": assistant.id,
+        "metadata": dict(body.metadata),
+        "multitask_strategy": body.multitask_strategy,
+        "if_not_exists": body.if_not_exists,
+        "after_seconds": body.after_seconds or 0,
+        "kwargs": {"input": body.input, "config": body.config.model_dump(exclude_none=True), "context": body.context},
+    }
+    conditions = await allow(caller, "threads", "create_run", value)
+    if thread_id is not None and conditions:
+        try:
+            thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
+        except NotFound:
+            if body.if_not_exists != "create":
+                raise
+        else:
+            check_metadata(conditions, thread.metadata, "thread", thread_id)
+    return value["metadata"]
 
 
 async def check_webhook(caller: Caller, address: str | None) -> str | None:

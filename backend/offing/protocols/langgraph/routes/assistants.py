@@ -8,7 +8,9 @@ from fastapi import APIRouter, Query, Response
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
+from offing.core.metadata_filter import matches_filter
 from offing.kernel.execution import compile_graph
+from offing.protocols.langgraph.access import allow, check_metadata
 from offing.protocols.langgraph.bodies import (
     AssistantChange,
     AssistantFilter,
@@ -30,6 +32,16 @@ router = APIRouter(prefix="/assistants")
 @router.post("")
 async def create_assistant(caller: CurrentCaller, body: AssistantIn) -> Response:
     """Store a configuration of a graph."""
+    value: dict[str, Any] = {
+        "assistant_id": body.assistant_id,
+        "graph_id": body.graph_id,
+        "config": body.config,
+        "context": body.context,
+        "metadata": dict(body.metadata),
+        "if_exists": body.if_exists,
+        "name": body.name,
+    }
+    conditions = await allow(caller, "assistants", "create", value)
     new = AssistantRow(
         body.assistant_id or new_id(),
         body.graph_id,
@@ -37,7 +49,7 @@ async def create_assistant(caller: CurrentCaller, body: AssistantIn) -> Response
         body.description,
         body.config,
         body.context,
-        body.metadata,
+        value["metadata"],
         1,
         EPOCH,
         EPOCH,
@@ -45,6 +57,7 @@ async def create_assistant(caller: CurrentCaller, body: AssistantIn) -> Response
     created = await langgraph_assistants.create_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, new, keeps_existing=body.if_exists == "do_nothing"
     )
+    check_metadata(conditions, created.metadata, "assistant", created.id)
     return respond_json(render_assistant(created))
 
 
@@ -80,6 +93,10 @@ async def get_assistant(caller: CurrentCaller, assistant_id: UUID) -> Response:
 async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: AssistantChange) -> Response:
     """Store another version of an assistant, and use it."""
     fields = body.model_dump(exclude_none=True)
+    value: dict[str, Any] = {**fields, "assistant_id": assistant_id, "metadata": dict(fields.get("metadata") or {})}
+    await _get(caller, assistant_id, "update", value)
+    if value["metadata"]:
+        fields["metadata"] = value["metadata"]
     changes = {"graph" if name == "graph_id" else name: value for name, value in fields.items()}
     changed = await langgraph_assistants.update_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id, changes
@@ -90,6 +107,7 @@ async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: Assi
 @router.delete("/{assistant_id}")
 async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_threads: bool = False) -> Response:
     """Delete an assistant with its versions and crons, and with its threads if asked to. Else its runs stay."""
+    await _get(caller, assistant_id, "delete")
     await langgraph_assistants.delete_assistant(caller.database, caller.tenant_id, caller.context.graphs, assistant_id)
     if delete_threads:
         await langgraph_threads.delete_threads_of_assistant(
@@ -102,6 +120,7 @@ async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_thr
 async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: VersionSearch | None = None) -> Response:
     """List the versions of an assistant, newest first."""
     search = body or VersionSearch()
+    await _get(caller, assistant_id)
     matches = await langgraph_assistants.list_versions(
         caller.database,
         caller.tenant_id,
@@ -117,6 +136,7 @@ async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: Version
 @router.post("/{assistant_id}/latest")
 async def use_version(caller: CurrentCaller, assistant_id: UUID, body: VersionChoice) -> Response:
     """Use an earlier version of an assistant."""
+    await _get(caller, assistant_id, "update")
     used = await langgraph_assistants.use_version(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id, body.version
     )
@@ -150,21 +170,31 @@ async def get_subgraph(caller: CurrentCaller, assistant_id: UUID, namespace: str
     return respond_json(list_subgraphs(await _compile(caller, assistant_id), namespace, recurse=recurse))
 
 
-async def _get(caller: Caller, assistant_id: UUID | str) -> AssistantRow:
-    return await langgraph_assistants.get_assistant(
+async def _get(
+    caller: Caller, assistant_id: UUID | str, action: str = "read", value: dict[str, Any] | None = None
+) -> AssistantRow:
+    """Return an assistant that the user may use. Raises NotFound and AccessDeniedError."""
+    assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id
     )
+    asked: dict[str, Any] = {"assistant_id": assistant.id} if value is None else value
+    conditions = await allow(caller, "assistants", action, asked)
+    check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+    return assistant
 
 
 async def _list(caller: Caller, criteria: AssistantFilter) -> Sequence[AssistantRow]:
-    return await langgraph_assistants.list_assistants(
+    value: dict[str, Any] = {"graph_id": criteria.graph_id, "metadata": dict(criteria.metadata)}
+    conditions = await allow(caller, "assistants", "search", value)
+    matches = await langgraph_assistants.list_assistants(
         caller.database,
         caller.tenant_id,
         caller.context.graphs,
         graph=criteria.graph_id,
         name=criteria.name,
-        metadata=criteria.metadata,
+        metadata=value["metadata"],
     )
+    return [one for one in matches if matches_filter(conditions, one.metadata)]
 
 
 async def _compile(caller: Caller, assistant_id: UUID | str) -> Any:

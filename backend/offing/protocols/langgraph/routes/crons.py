@@ -7,13 +7,16 @@ from fastapi import APIRouter, Response
 
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import RunArguments
+from offing.protocols.langgraph.access import allow, build_containment, check_metadata, check_thread
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.cron_bodies import CronChange, CronFilterIn, CronIn, CronSearch
 from offing.protocols.langgraph.rendering import respond_json, respond_page
 from offing.protocols.langgraph.run_requests import build_arguments, check_webhook
 from offing.services import langgraph_assistants, langgraph_crons
+from offing.services.langgraph_assistants import SYSTEM
 from offing.services.langgraph_crons import NewCron, read_clock
+from offing.storage.assistants import AssistantRow
 from offing.storage.crons import CronFilter, CronRow
 
 router = APIRouter()
@@ -61,7 +64,7 @@ async def search_crons(caller: CurrentCaller, body: CronSearch | None = None) ->
     page, total = await langgraph_crons.list_crons(
         caller.database,
         caller.tenant_id,
-        _filter(search, search.enabled),
+        await _filter(caller, search, search.enabled),
         search.sort_by or "created_at",
         descending=search.sort_order != "asc",
         limit=search.limit,
@@ -75,19 +78,24 @@ async def search_crons(caller: CurrentCaller, body: CronSearch | None = None) ->
 @router.post("/runs/crons/count")
 async def count_crons(caller: CurrentCaller, body: CronFilterIn | None = None) -> int:
     """Count crons."""
-    return await langgraph_crons.count_crons(caller.database, caller.tenant_id, _filter(body or CronFilterIn(), None))
+    chosen = await _filter(caller, body or CronFilterIn(), None)
+    return await langgraph_crons.count_crons(caller.database, caller.tenant_id, chosen)
 
 
 @router.get("/runs/crons/{cron_id}")
 async def get_cron(caller: CurrentCaller, cron_id: UUID) -> Response:
     """Get a cron."""
-    return respond_json(render_cron(await langgraph_crons.get_cron(caller.database, caller.tenant_id, cron_id)))
+    return respond_json(render_cron(await _find(caller, cron_id, "read", {})))
 
 
 @router.patch("/runs/crons/{cron_id}")
 async def update_cron(caller: CurrentCaller, cron_id: UUID, body: CronChange) -> Response:
     """Change fields of a cron. `end_time` null removes the end."""
     changes = await _read_changes(caller, body)
+    metadata: dict[str, Any] = dict(changes.get("metadata") or {})
+    await _find(caller, cron_id, "update", {"payload": {"metadata": metadata}, "schedule": body.schedule})
+    if metadata:
+        changes["metadata"] = metadata
     changed = await langgraph_crons.update_cron(
         caller.context.platform, caller.tenant_id, cron_id, changes, read_clock()
     )
@@ -97,14 +105,47 @@ async def update_cron(caller: CurrentCaller, cron_id: UUID, body: CronChange) ->
 @router.delete("/runs/crons/{cron_id}")
 async def delete_cron(caller: CurrentCaller, cron_id: UUID) -> Response:
     """Delete a cron. Its runs stay."""
+    await _find(caller, cron_id, "delete", {})
     await langgraph_crons.delete_cron(caller.database, caller.tenant_id, cron_id)
     return respond_json({})
+
+
+async def _find(caller: Caller, cron_id: UUID, action: str, value: dict[str, Any]) -> CronRow:
+    """Return a cron that the user may use. Raises NotFound and AccessDeniedError."""
+    conditions = await allow(caller, "crons", action, {**value, "cron_id": cron_id})
+    cron = await langgraph_crons.get_cron(caller.database, caller.tenant_id, cron_id)
+    check_metadata(conditions, cron.metadata, "cron", cron_id)
+    return cron
+
+
+async def _authorize(caller: Caller, assistant: AssistantRow, thread_id: UUID | None, body: CronIn) -> dict[str, Any]:
+    """Ask the handlers of a project for a cron, and return its metadata. Raises NotFound and AccessDeniedError."""
+    metadata: dict[str, Any] = dict(body.metadata)
+    if caller.principal.authorize is None:
+        return metadata
+    if assistant.metadata != SYSTEM:
+        conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
+        check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+    if thread_id is not None:
+        value: dict[str, Any] = {"thread_id": thread_id, "assistant_id": assistant.id, "metadata": {}, "kwargs": {}}
+        await check_thread(caller, thread_id, "create_run", value)
+    asked: dict[str, Any] = {
+        "payload": {"assistant_id": str(assistant.id), "input": body.input, "metadata": metadata},
+        "metadata": metadata,
+        "schedule": body.schedule,
+        "thread_id": thread_id,
+        "user_id": caller.principal.name,
+        "end_time": body.end_time,
+    }
+    await allow(caller, "crons", "create", asked)
+    return {**asked["metadata"], **asked["payload"].get("metadata", {})}
 
 
 async def _create(caller: Caller, thread_id: UUID | None, body: CronIn) -> CronRow:
     assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
     )
+    metadata = await _authorize(caller, assistant, thread_id, body)
     new = NewCron(
         assistant_id=assistant.id,
         thread_id=thread_id,
@@ -117,7 +158,7 @@ async def _create(caller: Caller, thread_id: UUID | None, body: CronIn) -> CronR
         deletes_thread=thread_id is None and body.on_run_completed != "keep",
         multitask=body.multitask_strategy,
         webhook=await check_webhook(caller, body.webhook),
-        metadata=body.metadata,
+        metadata=metadata,
     )
     return await langgraph_crons.create_cron(caller.context.platform, caller.tenant_id, new, read_clock())
 
@@ -143,10 +184,16 @@ def _read_arguments(body: CronIn | CronChange) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _filter(fields: CronFilterIn, enabled: bool | None) -> CronFilter:
+async def _filter(caller: Caller, fields: CronFilterIn, enabled: bool | None) -> CronFilter:
     named = fields.assistant_id
     assistant_id = langgraph_assistants.parse_assistant_id(named) if isinstance(named, str) else named
-    return CronFilter(assistant_id, fields.thread_id, enabled, fields.metadata)
+    value: dict[str, Any] = {
+        "assistant_id": assistant_id,
+        "thread_id": fields.thread_id,
+        "metadata": dict(fields.metadata),
+    }
+    conditions = await allow(caller, "crons", "search", value)
+    return CronFilter(assistant_id, fields.thread_id, enabled, value["metadata"], build_containment(conditions))
 
 
 def render_cron(row: CronRow) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Body, Response
 
 from offing.core.errors import InvalidInput
 from offing.core.run import TERMINAL_STATUSES
+from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.bodies import CancelMany, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
 from offing.protocols.langgraph.rendering import find_run_status, render_run, respond_json
@@ -49,6 +50,7 @@ async def cancel_runs(
     """Cancel runs of a thread: those that are named, or those of a status."""
     if body.thread_id is None:
         raise InvalidInput("thread_id", "it is missing", "Name the thread whose runs to cancel.")
+    await check_thread(caller, body.thread_id, "update")
     matches = await langgraph_runs.list_runs(caller.database, caller.tenant_id, body.thread_id)
     active = [run for run in matches if run.status not in TERMINAL_STATUSES]
     if body.run_ids is not None:

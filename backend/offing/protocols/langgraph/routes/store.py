@@ -1,31 +1,51 @@
 """Items of the tenant's LangGraph store."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Query, Response
 from langgraph.store.base import InvalidNamespaceError, Item, SearchItem
 
 from offing.core.errors import InvalidInput
+from offing.kernel.item_index import build_item_index
+from offing.protocols.langgraph.access import allow_item
 from offing.protocols.langgraph.bodies import ItemIn, ItemKey, ItemSearch, NamespaceSearch
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.rendering import respond_json
+from offing.services.project_http import find_store_options
 from offing.services.store_items import PostgresStore
 
 router = APIRouter(prefix="/store")
 
 
 def _open(caller: Caller) -> PostgresStore:
-    return PostgresStore(caller.database, caller.tenant_id)
+    """Return the store, with the index and the expiry that the graphs of this server declare."""
+    index, ttl = find_store_options(caller.context.graphs)
+    declared: Any = ttl
+    return PostgresStore(caller.database, caller.tenant_id, index=build_item_index(cast(Any, index)), ttl=declared)
+
+
+def _check_index(store: PostgresStore, field: str) -> None:
+    if store.index is None:
+        problem = "the graphs of this server declare no index of the store"
+        raise InvalidInput(field, problem, "Set store.index in langgraph.json, or leave it out.")
 
 
 @router.put("/items", status_code=204)
 async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
     """Store an item. `ttl` is in minutes."""
     more: dict[str, Any] = {} if body.ttl is None else {"ttl": body.ttl}
+    store = _open(caller)
     if body.index not in (None, False):
-        raise InvalidInput("index", "the store of this server has no index", "Leave it out, or send false.")
+        _check_index(store, "index")
+    value: dict[str, Any] = {
+        "namespace": tuple(body.namespace),
+        "key": body.key,
+        "value": body.value,
+        "index": body.index,
+    }
+    namespace = await allow_item(caller, "put", value)
     try:
-        await _open(caller).aput(tuple(body.namespace), body.key, body.value, **more)
+        await store.aput(namespace, body.key, value["value"], body.index, **more)
     except InvalidNamespaceError as error:
         raise InvalidInput("namespace", str(error), "Use labels without periods, and not `langgraph`.") from error
     return Response(status_code=204)
@@ -39,6 +59,7 @@ async def get_item(
     labels = tuple(namespace.split(".")) if namespace else ()
     _check_text("key", key)
     _check_text("namespace", namespace)
+    labels = await allow_item(caller, "get", {"namespace": labels, "key": key})
     item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
     return respond_json(None if item is None else _render(item))
 
@@ -46,15 +67,27 @@ async def get_item(
 @router.delete("/items", status_code=204)
 async def delete_item(caller: CurrentCaller, body: ItemKey) -> Response:
     """Delete an item, if there is one."""
-    await _open(caller).adelete(tuple(body.namespace), body.key)
+    namespace = await allow_item(caller, "delete", {"namespace": tuple(body.namespace), "key": body.key})
+    await _open(caller).adelete(namespace, body.key)
     return Response(status_code=204)
 
 
 @router.post("/items/search")
 async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
-    """List the items below a namespace that match a filter."""
-    matches = await _open(caller).asearch(
-        tuple(body.namespace_prefix),
+    """List the items below a namespace that match a filter, with `query` those closest to its meaning first."""
+    store = _open(caller)
+    if body.query is not None:
+        _check_index(store, "query")
+    value: dict[str, Any] = {
+        "namespace": tuple(body.namespace_prefix),
+        "filter": body.filter,
+        "limit": body.limit,
+        "offset": body.offset,
+        "query": body.query,
+    }
+    matches = await store.asearch(
+        await allow_item(caller, "search", value),
+        query=body.query,
         filter=body.filter,
         limit=body.limit,
         offset=body.offset,
@@ -66,8 +99,15 @@ async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
 @router.post("/namespaces")
 async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Response:
     """List namespaces."""
+    value: dict[str, Any] = {
+        "namespace": tuple(body.prefix) if body.prefix else None,
+        "suffix": tuple(body.suffix) if body.suffix else None,
+        "max_depth": body.max_depth,
+        "limit": body.limit,
+        "offset": body.offset,
+    }
     matches = await _open(caller).alist_namespaces(
-        prefix=tuple(body.prefix) if body.prefix else None,
+        prefix=await allow_item(caller, "list_namespaces", value) or None,
         suffix=tuple(body.suffix) if body.suffix else None,
         max_depth=body.max_depth,
         limit=body.limit,

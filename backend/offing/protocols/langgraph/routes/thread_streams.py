@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
 
 from offing.core.errors import OffingError
+from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.context import Caller, CurrentCaller, LangGraphContext
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import FeedResponse, parse_last_event_id
@@ -66,6 +67,7 @@ async def serve_socket(socket: WebSocket, thread_id: str) -> None:
     try:
         caller = await _identify_socket(socket)
         thread = UUID(thread_id)
+        await check_thread(caller, thread, "update")  # the connection may send commands
     except (HTTPException, OffingError, ValueError) as error:
         await socket.close(4422 if isinstance(error, ValueError) else 4401)
         return

@@ -1,15 +1,18 @@
 """Threads: created, found, changed, copied and deleted."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Header, Query, Response
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.langgraph_config import ThreadTtl
+from offing.core.metadata_filter import matches_filter
 from offing.kernel.langgraph_json import dump_json
+from offing.protocols.langgraph.access import allow, build_containment, check_thread
 from offing.protocols.langgraph.bodies import (
     StateUpdateIn,
     ThreadChange,
@@ -39,8 +42,16 @@ async def create_thread(caller: CurrentCaller, body: ThreadIn | None = None) -> 
     """Create a thread, with states if `supersteps` has some."""
     fields = body or ThreadIn()
     ttl = _read_ttl(fields.ttl) or caller.context.thread_ttl
-    new = NewThread(fields.thread_id, fields.metadata, keeps_existing=fields.if_exists == "do_nothing", ttl=ttl)
+    value: dict[str, Any] = {
+        "thread_id": fields.thread_id,
+        "metadata": dict(fields.metadata),
+        "if_exists": fields.if_exists,
+    }
+    conditions = await allow(caller, "threads", "create", value)
+    new = NewThread(fields.thread_id, value["metadata"], keeps_existing=fields.if_exists == "do_nothing", ttl=ttl)
     thread = await langgraph_threads.create_thread(caller.database, caller.tenant_id, new)
+    if not matches_filter(conditions, thread.metadata):  # an existing one of another user
+        raise Conflict(f"There is a thread {thread.id}.", "Use another id.")
     if fields.supersteps:
         await _write_supersteps(caller, thread, [step.updates for step in fields.supersteps])
         thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread.id)
@@ -64,7 +75,7 @@ async def search_threads(caller: CurrentCaller, body: ThreadSearch | None = None
     extract = search.extract or {}
     check_paths(extract)
     order, descending = search.sort_by or "updated_at", search.sort_order != "asc"
-    chosen = _filter(search, tuple(search.ids) if search.ids is not None else None)
+    chosen = await _filter(caller, search, tuple(search.ids) if search.ids is not None else None)
     if search.values:
         matches = await _find_by_values(caller, chosen, search.values, order, descending=descending)
         total, matches = len(matches), matches[search.offset : search.offset + search.limit]
@@ -89,7 +100,7 @@ async def search_threads(caller: CurrentCaller, body: ThreadSearch | None = None
 async def count_threads(caller: CurrentCaller, body: ThreadFilterIn | None = None) -> int:
     """Count the threads of LangGraph's clients."""
     search = body or ThreadFilterIn()
-    chosen = _filter(search, None)
+    chosen = await _filter(caller, search, None)
     if search.values:
         return len(await _find_by_values(caller, chosen, search.values, "updated_at", descending=True))
     return await langgraph_threads.count_threads(caller.database, caller.tenant_id, chosen)
@@ -98,8 +109,13 @@ async def count_threads(caller: CurrentCaller, body: ThreadFilterIn | None = Non
 @router.post("/prune")
 async def prune_threads(caller: CurrentCaller, body: ThreadPruning) -> Response:
     """Delete threads with their runs, or all their states but the latest."""
+    allowed: list[UUID] = []
+    for thread_id in body.thread_ids:
+        with suppress(NotFound):
+            await check_thread(caller, thread_id, "delete")
+            allowed.append(thread_id)
     count = await langgraph_threads.prune_threads(
-        caller.database, caller.context.notifier, caller.context.bus, caller.tenant_id, body.thread_ids, body.strategy
+        caller.database, caller.context.notifier, caller.context.bus, caller.tenant_id, allowed, body.strategy
     )
     return respond_json({"pruned_count": count})
 
@@ -119,8 +135,10 @@ async def update_thread(
     caller: CurrentCaller, thread_id: UUID, body: ThreadChange, prefer: Annotated[str | None, Header()] = None
 ) -> Response:
     """Add keys to the metadata of a thread, and set when it expires."""
+    value: dict[str, Any] = {"thread_id": thread_id, "metadata": dict(body.metadata)}
+    await check_thread(caller, thread_id, "update", value)
     thread = await langgraph_threads.change_thread(
-        caller.database, caller.tenant_id, thread_id, body.metadata, _read_ttl(body.ttl)
+        caller.database, caller.tenant_id, thread_id, value["metadata"], _read_ttl(body.ttl)
     )
     if prefer == "return=minimal":
         return Response(status_code=204)
@@ -138,12 +156,25 @@ async def delete_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
 @router.post("/{thread_id}/copy")
 async def copy_thread(caller: CurrentCaller, thread_id: UUID) -> Response:
     """Create a thread with the states of another."""
+    await check_thread(caller, thread_id, "read")
+    source = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
+    value: dict[str, Any] = {"thread_id": None, "metadata": dict(source.metadata)}
+    await allow(caller, "threads", "create", value)
     copied = await langgraph_threads.copy_thread(caller.database, caller.tenant_id, caller.context.graphs, thread_id)
+    if value["metadata"] != source.metadata:
+        copied = await langgraph_threads.change_thread(caller.database, caller.tenant_id, copied.id, value["metadata"])
     return respond_json(await _render(caller, copied))
 
 
-def _filter(fields: ThreadFilterIn, ids: tuple[UUID, ...] | None) -> ThreadFilter:
-    return ThreadFilter(fields.metadata, fields.status, ids)
+async def _filter(caller: Caller, fields: ThreadFilterIn, ids: tuple[UUID, ...] | None) -> ThreadFilter:
+    value: dict[str, Any] = {
+        "metadata": dict(fields.metadata),
+        "values": fields.values,
+        "status": fields.status,
+        "ids": ids,
+    }
+    conditions = await allow(caller, "threads", "search", value)
+    return ThreadFilter(value["metadata"], fields.status, ids, build_containment(conditions))
 
 
 async def _find_by_values(
