@@ -215,9 +215,7 @@ def _open_stream(
 
         return stream_protocol(runnable, observe_task=observe_task, **options)
     modes = list(dict.fromkeys([*modes, *invocation.modes]))
-    return stream_values(
-        runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs
-    )
+    return stream_values(runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs)
 
 
 async def _show_chunk(invocation: GraphInvocation, namespace: tuple[str, ...], mode: str, chunk: Any) -> None:

@@ -7,7 +7,16 @@ from fastapi import Depends, FastAPI
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
 from offing.protocols.langgraph.gate import RequestGate
-from offing.protocols.langgraph.routes import assistants, runs, stateless_runs, store, system, thread_states, thread_streams, threads
+from offing.protocols.langgraph.routes import (
+    assistants,
+    runs,
+    stateless_runs,
+    store,
+    system,
+    thread_states,
+    thread_streams,
+    threads,
+)
 
 PREFIX = "/langgraph"
 """Where the API serves it."""

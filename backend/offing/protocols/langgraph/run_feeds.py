@@ -92,7 +92,10 @@ class RunFeed:
                 if entry.event.event == END_EVENT:
                     return
                 yield entry
-            if not batch and await context.run_streams.find_last_id(self.caller.tenant_id, self.run.thread_id) == FIRST_ID:
+            if (
+                not batch
+                and await context.run_streams.find_last_id(self.caller.tenant_id, self.run.thread_id) == FIRST_ID
+            ):
                 return
             await asyncio.sleep(END_MARK_SECONDS / 10)
 

@@ -9,9 +9,7 @@ import orjson
 from offing.bus.run_streams import KeptEvent
 from offing.kernel.thread_events import CUSTOM, ENDS, INPUT_REQUESTED, LIFECYCLE, MESSAGES, SHARED_MODES, THREAD_EVENT
 
-CHANNELS = frozenset(
-    {"values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"}
-)
+CHANNELS = frozenset({"values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"})
 
 COURSE = frozenset({"lifecycle", "input"})
 """The channels of a client that follows only the course of the runs."""

@@ -25,7 +25,7 @@ def parse_filter(wanted: SubscribeIn) -> EventFilter:
     """Return the filter of a subscription. Raises InvalidInput for a channel that does not exist."""
     for channel in wanted.channels:
         if channel not in CHANNELS and not (channel.startswith(CUSTOM) and channel != CUSTOM):
-            names = ", ".join(sorted(CHANNELS))
-            raise InvalidInput("channels", f"there is no channel {channel[:100]!r}", f"Use any of {names}, custom:NAME.")
+            names = ", ".join([*sorted(CHANNELS), "custom:NAME"])
+            raise InvalidInput("channels", f"there is no channel {channel[:100]!r}", f"Use any of {names}.")
     namespaces = None if wanted.namespaces is None else tuple(tuple(one) for one in wanted.namespaces)
     return EventFilter(frozenset(wanted.channels), namespaces, wanted.depth)
