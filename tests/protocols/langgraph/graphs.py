@@ -105,7 +105,7 @@ def _wait_for_file(path: Path) -> None:
 
 async def write_and_wait(state: Gated) -> Any:
     model = GenericFakeChatModel(messages=iter([AIMessage("This comes before the end")]))
-    written = await model.ainvoke(state["messages"])
+    written = await model.ainvoke(state.get("messages", []))
     await asyncio.to_thread(_wait_for_file, Path(state.get("gate", __file__)))
     return {"messages": [written]}
 

@@ -1,7 +1,7 @@
 """The thread-centric protocol through LangGraph's Python client, over server-sent events and WebSocket."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,13 @@ async def test_several_interrupts_are_answered_one_by_one(client: Client) -> Non
     thread = await _interrupt(client, "several", {"topic": "a,b"})
     state = await client.threads.get_state(thread)
     first, second = state["interrupts"]
-    answer = {"namespace": [], "interrupt_id": first["id"], "response": "one"}
+    answer: Any = {"namespace": [], "interrupt_id": first["id"], "response": "one"}
     await _command(client, thread, "input.respond", answer)
     events = await _read_until(client, thread, "interrupted")
     assert [e["params"]["data"]["interrupt_id"] for e in events if e["method"] == "input.requested"] == [second["id"]]
     again = await _command(client, thread, "input.respond", answer)
     assert (again["type"], again["error"]) == ("error", "no_such_interrupt")
-    rest = [{"namespace": [], "interrupt_id": second["id"], "response": "two"}]
+    rest: Any = [{"namespace": [], "interrupt_id": second["id"], "response": "two"}]
     await _command(client, thread, "input.respond", {"responses": rest})
     await _read_until(client, thread, "completed")
     decisions = (await client.threads.get_state(thread))["values"]["decisions"]
@@ -116,7 +116,7 @@ async def test_a_subgraph_is_announced_with_its_namespace(client: Client) -> Non
 async def test_a_filter_of_namespaces_leaves_out_the_others(client: Client) -> None:
     thread = await _start(client, "nested", {"seen": []})
     await _read_until(client, thread, "completed")
-    body = {"channels": ["updates", "lifecycle"], "namespaces": [[]], "depth": 0}
+    body: Any = {"channels": ["updates", "lifecycle"], "namespaces": [[]], "depth": 0}
     events = await _read_until(client, thread, "completed", body=body)
     assert {tuple(event["params"]["namespace"]) for event in events} == {()}
 
@@ -181,7 +181,7 @@ async def test_states_are_read_and_forked_by_commands(client: Client) -> None:
 
 async def test_wrong_commands_are_answered_with_their_error(client: Client) -> None:
     thread = (await client.threads.create())["thread_id"]
-    for command, code in (
+    wrong: list[tuple[Any, str]] = [
         ({"id": 1, "method": "run.stop", "params": {}}, "unknown_command"),
         ({"id": "1", "method": "run.start", "params": {}}, "invalid_argument"),
         ({"id": 1, "method": "run.start", "params": []}, "invalid_argument"),
@@ -189,7 +189,8 @@ async def test_wrong_commands_are_answered_with_their_error(client: Client) -> N
         ({"id": 1, "method": "run.start", "params": {"assistant_id": "trail", "durability": 3}}, "invalid_argument"),
         ({"id": 1, "method": "input.respond", "params": {"interrupt_id": "x"}}, "no_such_interrupt"),
         ([], "invalid_argument"),
-    ):
+    ]
+    for command, code in wrong:
         answer = (await client.http.client.post(f"/threads/{thread}/commands", json=command)).json()
         assert (answer["type"], answer["error"]) == ("error", code), answer
     broken = await client.http.client.post(f"/threads/{thread}/commands", content=b"{")
@@ -266,7 +267,7 @@ async def _interrupt(client: Client, assistant: str, given: Any) -> str:
 
 async def _follow(
     client: Client, thread: str, channels: list[str], since: int | None = None, body: Any = None
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any]:
     body = body or {"channels": channels, **({} if since is None else {"since": since})}
     stream = client.http.stream(f"/threads/{thread}/stream/events", "POST", json=body)
     async for part in stream:
@@ -285,7 +286,7 @@ async def _read_until(
     """Return the events of a thread until its run is in this state."""
     read = list[Any]()
     wanted = [*(channels or EVERYTHING), "lifecycle"]
-    async with asyncio.timeout(LIMIT_SECONDS), aclosing(_follow(client, thread, wanted, since, body)) as events:  # pyright: ignore[reportArgumentType]
+    async with asyncio.timeout(LIMIT_SECONDS), aclosing(_follow(client, thread, wanted, since, body)) as events:
         async for event in events:
             read.append(event)
             params = event["params"]

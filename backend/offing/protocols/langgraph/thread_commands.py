@@ -1,7 +1,7 @@
 """Commands of the thread-centric protocol: start a run, respond to interrupts, and read or fork states."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from pydantic import Field, ValidationError
@@ -73,15 +73,16 @@ class StateFork(Body):
 
 async def answer_command(caller: Caller, thread_id: UUID, command: Any) -> dict[str, Any]:
     """Return the response to a command, or an error with its number."""
-    number = command.get("id") if isinstance(command, Mapping) else None
+    fields = read_object(command)
+    number = fields.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         return describe_error(None, "invalid_argument", "A command has an integer id.")
     try:
-        handler = find_handler(command.get("method"))
-        params: Any = command.get("params") or {}
-        if not isinstance(params, Mapping):
+        handler = find_handler(fields.get("method"))
+        if not isinstance(fields.get("params", {}), dict):
             raise CommandError("invalid_argument", "params: it is not an object.")
-        return {"type": "success", "id": number, "result": await handler(caller, thread_id, params)}  # pyright: ignore[reportUnknownArgumentType]
+        result = await handler(caller, thread_id, read_object(fields.get("params")))
+        return {"type": "success", "id": number, "result": result}
     except CommandError as error:
         return describe_error(number, *error.args)
     except ValidationError as error:
@@ -90,6 +91,11 @@ async def answer_command(caller: Caller, thread_id: UUID, command: Any) -> dict[
         return describe_error(number, "invalid_argument", f"{where}: {fault['msg']}")
     except OffingError as error:
         return describe_error(number, _find_code(error), str(error))
+
+
+def read_object(value: Any) -> dict[str, Any]:
+    """Return a JSON object. Anything else is an empty one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def describe_error(number: int | None, code: str, message: str) -> dict[str, Any]:
@@ -165,8 +171,8 @@ async def get_state(caller: Caller, thread_id: UUID, params: Params) -> Mapping[
     state = None if thread is None else await langgraph_states.get_state(caller.database, thread, where)
     rendered = render_empty_state(thread_id) if state is None or state.metadata is None else render_state(state)
     values: Any = rendered["values"]
-    if wanted.keys is not None and isinstance(values, Mapping):
-        values = {name: values[name] for name in wanted.keys if name in values}
+    if wanted.keys is not None:
+        values = {name: value for name, value in read_object(values).items() if name in wanted.keys}
     checkpoint = rendered["checkpoint"]
     named = {"checkpoint": {"id": checkpoint["checkpoint_id"]}} if checkpoint["checkpoint_id"] else {}
     return {"values": values, **named}

@@ -130,14 +130,16 @@ def _name_custom(data: Any, name: str | None) -> dict[str, Any]:
     return {**keys, **({} if name is None else {"name": name}), "payload": data}
 
 
-def _describe_checkpoint(data: Any) -> dict[str, Any]:
-    config: Any = (data.get("config") or {}).get("configurable") or {}
-    parent: Any = (data.get("parent_config") or {}).get("configurable") or {}
-    metadata: Any = data.get("metadata") or {}
-    described = {
-        "id": config.get("checkpoint_id"),
-        "parent_id": parent.get("checkpoint_id"),
+def _describe_checkpoint(data: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: Mapping[str, Any] = data.get("metadata") or {}
+    described: dict[str, Any] = {
+        "id": _read_configurable(data.get("config")).get("checkpoint_id"),
+        "parent_id": _read_configurable(data.get("parent_config")).get("checkpoint_id"),
         "step": metadata.get("step"),
         "source": metadata.get("source"),
     }
     return {name: value for name, value in described.items() if value is not None}
+
+
+def _read_configurable(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (config or {}).get("configurable") or {}
