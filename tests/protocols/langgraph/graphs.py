@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
@@ -114,6 +116,21 @@ def build_gated() -> Any:
     return untyped(Gated).add_node("write", write_and_wait).add_edge(START, "write").compile()
 
 
+@tool
+def search(query: str) -> str:
+    """Find something."""
+    return f"found {query}"
+
+
+def build_searcher() -> Any:
+    def decide(_: MessagesState) -> Any:
+        call = {"name": "search", "args": {"query": "rain"}, "id": "call-1"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}  # pyright: ignore[reportArgumentType]
+
+    builder = untyped(MessagesState).add_node("decide", decide).add_node("tools", ToolNode([search]))
+    return builder.add_edge(START, "decide").add_edge("decide", "tools").compile()
+
+
 def call_without_await(state: Trail) -> Any:
     get_stream_writer()({"name": "progress", "step": "calls"})
     return {"seen": build_blocking_trail().invoke({"seen": []})["seen"]}
@@ -137,6 +154,7 @@ several = register_langgraph("several", build_several, code_path=__file__)
 nested = register_langgraph("nested", build_nested, code_path=__file__)
 gated = register_langgraph("gated", build_gated, code_path=__file__)
 caller = register_langgraph("caller", build_caller, code_path=__file__)
+searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 
-NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller")
+NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller", "searcher")
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)
