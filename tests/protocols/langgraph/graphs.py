@@ -116,6 +116,16 @@ def build_gated() -> Any:
     return untyped(Gated).add_node("write", write_and_wait).add_edge(START, "write").compile()
 
 
+def ask_for_approval(_: Gated) -> Any:
+    answer = interrupt({"question": "Is that fine?"})
+    return {"messages": [AIMessage(f"You said {answer}")]}
+
+
+def build_conversation() -> Any:
+    builder = untyped(Gated).add_node("write", write_and_wait).add_node("approve", ask_for_approval)
+    return builder.add_edge(START, "write").add_edge("write", "approve").compile()
+
+
 @tool
 def search(query: str) -> str:
     """Find something."""
@@ -154,7 +164,8 @@ several = register_langgraph("several", build_several, code_path=__file__)
 nested = register_langgraph("nested", build_nested, code_path=__file__)
 gated = register_langgraph("gated", build_gated, code_path=__file__)
 caller = register_langgraph("caller", build_caller, code_path=__file__)
+conversation = register_langgraph("conversation", build_conversation, code_path=__file__)
 searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 
-NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller", "searcher")
+NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller", "searcher", "conversation")
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)
