@@ -21,7 +21,7 @@ async def test_the_javascript_client_drives_runs(client: Client, base: str) -> N
 
 async def test_a_page_with_use_stream_is_reloaded_in_mid_stream(client: Client, base: str, tmp_path: Path) -> None:
     browser_is_here()
-    await _run("use-stream.mjs", client, base, OFFING_GATE=str(tmp_path / "open"), OFFING_CHROMIUM=CHROMIUM)
+    await _run("use-stream.mjs", client, base, OFFING_GATE=str(tmp_path / "open"), OFFING_CHROMIUM=str(CHROMIUM))
 
 
 async def _run(script: str, client: Client, url: str, **more: str) -> None:
