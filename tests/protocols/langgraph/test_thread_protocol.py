@@ -60,16 +60,18 @@ async def test_several_interrupts_are_answered_one_by_one(client: Client) -> Non
 
 @pytest.mark.parametrize("protocol", ["thread", "run"])
 async def test_text_of_a_model_comes_before_its_node_ends(client: Client, tmp_path: Path, protocol: str) -> None:
-    given = {"messages": [{"role": "user", "content": "hi"}], "gate": str(tmp_path / "open")}
+    graph_input = {"messages": [{"role": "user", "content": "hi"}], "gate": str(tmp_path / "open")}
     text = ""
     async with asyncio.timeout(LIMIT_SECONDS):
         if protocol == "run":
-            async for part in client.runs.stream(None, "gated", input=given, stream_mode=["messages-tuple", "updates"]):
+            async for part in client.runs.stream(
+                None, "gated", input=graph_input, stream_mode=["messages-tuple", "updates"]
+            ):
                 text += part.data[0]["content"] if part.event == "messages" and not (tmp_path / "open").exists() else ""
                 if text == "This comes before the end":
                     (tmp_path / "open").touch()
             return
-        thread = await _start(client, "gated", given)
+        thread = await _start(client, "gated", graph_input)
         async with aclosing(_follow(client, thread, ["messages", "lifecycle"])) as events:
             async for event in events:
                 data = event["params"]["data"]
@@ -252,15 +254,15 @@ async def _command(client: Client, thread: str, method: str, params: Any) -> Any
     return answer.json()
 
 
-async def _start(client: Client, assistant: str, given: Any) -> str:
+async def _start(client: Client, assistant: str, graph_input: Any) -> str:
     thread = (await client.threads.create())["thread_id"]
-    answer = await _command(client, thread, "run.start", {"assistant_id": assistant, "input": given})
+    answer = await _command(client, thread, "run.start", {"assistant_id": assistant, "input": graph_input})
     assert answer["type"] == "success", answer
     return thread
 
 
-async def _interrupt(client: Client, assistant: str, given: Any) -> str:
-    thread = await _start(client, assistant, given)
+async def _interrupt(client: Client, assistant: str, graph_input: Any) -> str:
+    thread = await _start(client, assistant, graph_input)
     await _read_until(client, thread, "interrupted")
     return thread
 
@@ -285,8 +287,8 @@ async def _read_until(
 ) -> list[Any]:
     """Return the events of a thread until its run is in this state."""
     read = list[Any]()
-    wanted = [*(channels or EVERYTHING), "lifecycle"]
-    async with asyncio.timeout(LIMIT_SECONDS), aclosing(_follow(client, thread, wanted, since, body)) as events:
+    subscribed = [*(channels or EVERYTHING), "lifecycle"]
+    async with asyncio.timeout(LIMIT_SECONDS), aclosing(_follow(client, thread, subscribed, since, body)) as events:
         async for event in events:
             read.append(event)
             params = event["params"]

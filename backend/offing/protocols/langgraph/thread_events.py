@@ -57,8 +57,8 @@ def _find_channel(event: Mapping[str, Any]) -> str:
 def _begins_with(namespace: Sequence[str], prefix: Sequence[str]) -> bool:
     """Return whether a namespace begins with a prefix, whose parts may lack the id after the colon."""
     return len(prefix) <= len(namespace) and all(
-        part == wanted or (":" not in wanted and part.partition(":")[0] == wanted)
-        for part, wanted in zip(namespace, prefix, strict=False)
+        part == name or (":" not in name and part.partition(":")[0] == name)
+        for part, name in zip(namespace, prefix, strict=False)
     )
 
 
@@ -98,8 +98,8 @@ def _convert(name: str, data: bytes) -> Iterator[tuple[str, Any, dict[str, Any]]
     elif name.startswith(f"{THREAD_EVENT}{CUSTOM}"):
         yield "custom", _name_custom(orjson.loads(data), name.removeprefix(f"{THREAD_EVENT}{CUSTOM}")), {}
     elif name in SHARED_MODES:
-        for shown in _convert_shared(name, orjson.loads(data)):
-            yield name, shown, {}
+        for converted in _convert_shared(name, orjson.loads(data)):
+            yield name, converted, {}
 
 
 def _convert_shared(mode: str, data: Any) -> Iterator[Any]:

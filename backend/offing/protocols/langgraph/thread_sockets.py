@@ -62,8 +62,8 @@ class ThreadSocket:
 
     async def _subscribe(self, number: int, params: Any) -> None:
         try:
-            wanted = SubscribeIn.model_validate(params)
-            feed = ThreadFeed(self.caller, self.thread_id, parse_filter(wanted), wanted.since)
+            subscription = SubscribeIn.model_validate(params)
+            feed = ThreadFeed(self.caller, self.thread_id, parse_filter(subscription), subscription.since)
         except ValueError as error:
             return await self._send(describe_error(number, "invalid_argument", str(error).replace("\n", " ")[:500]))
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:

@@ -55,9 +55,9 @@ async def get_events(
     return await _respond_feed(caller, thread_id, SubscribeIn(channels=channels, since=seq))
 
 
-async def _respond_feed(caller: Caller, thread_id: UUID, wanted: SubscribeIn) -> Response:
+async def _respond_feed(caller: Caller, thread_id: UUID, subscription: SubscribeIn) -> Response:
     await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
-    feed = ThreadFeed(caller, thread_id, parse_filter(wanted), wanted.since)
+    feed = ThreadFeed(caller, thread_id, parse_filter(subscription), subscription.since)
     return FeedResponse(feed.read_sse(), on_disconnect=None, headers={}, media_type="text/event-stream")
 
 
