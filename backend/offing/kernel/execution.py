@@ -21,7 +21,7 @@ from langgraph.types import Interrupt
 from offing.core.run import StopReason
 from offing.core.step import StepDraft, StepKind, shorten_line
 from offing.kernel.checkpointer import Checkpointer
-from offing.kernel.graph_streams import StreamedValue, stream_protocol, stream_values
+from offing.kernel.graph_streams import EVENTS, StreamedValue, stream_events, stream_protocol, stream_values
 from offing.kernel.invocation_values import build_run_channels
 from offing.kernel.langgraph_invocation import GraphInvocation
 from offing.kernel.recorded_calls import NOTE_KINDS
@@ -218,8 +218,9 @@ def _open_stream(
             await invocation.observe(*streamed)
 
         return stream_protocol(runnable, observe_task=observe_task, **options)
-    modes = list(dict.fromkeys([*modes, *invocation.modes]))
-    return stream_values(runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs)
+    streams = stream_events if EVENTS in invocation.modes else stream_values
+    modes = [mode for mode in dict.fromkeys([*modes, *invocation.modes]) if mode != EVENTS]
+    return streams(runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs)
 
 
 async def _show_chunk(invocation: GraphInvocation, namespace: tuple[str, ...], mode: str, chunk: Any) -> None:

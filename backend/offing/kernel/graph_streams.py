@@ -9,6 +9,9 @@ from langgraph.stream import ProtocolEvent, StreamTransformer
 
 from offing.kernel.langgraph_invocation import Namespace
 
+EVENTS = "events"
+"""The stream mode of LangChain's events, which LangGraph's own stream does not have."""
+
 StreamedValue = tuple[Namespace, str, Any]
 """A streamed value: the namespace of its graph, its stream mode, and the value."""
 
@@ -17,6 +20,17 @@ async def stream_values(runnable: Any, graph_input: Any, config: Any, **options:
     """Execute a graph, and return what it streams by stream modes."""
     async for *namespaces, mode, chunk in runnable.astream(graph_input, config, **options):
         yield (namespaces[0] if namespaces else ()), mode, chunk
+
+
+async def stream_events(runnable: Any, graph_input: Any, config: Any, **options: Any) -> AsyncGenerator[StreamedValue]:
+    """Execute a graph, and return LangChain's events of everything that runs in it, beside the stream modes."""
+    root = None
+    async for event in runnable.astream_events(graph_input, config, version="v2", **options):
+        root = root or event["run_id"]
+        yield (), EVENTS, event
+        if event["event"] == "on_chain_stream" and event["run_id"] == root:
+            *namespaces, mode, chunk = event["data"]["chunk"]
+            yield (namespaces[0] if namespaces else ()), mode, chunk
 
 
 async def stream_protocol(

@@ -2,13 +2,19 @@
 
 import asyncio
 import operator
+import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode
+from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
 
@@ -96,10 +102,79 @@ def count_words(texts: Sequence[str]) -> list[list[float]]:
 
 INDEX = {"dims": 2, "embed": count_words, "fields": ["text"]}
 
+
+class Gated(TypedDict, total=False):
+    messages: Annotated[list[Any], add_messages]
+    gate: str
+    """The file that a test creates when the node may end."""
+
+
+def _wait_for_file(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.02)
+
+
+async def write_and_wait(state: Gated) -> Any:
+    model = GenericFakeChatModel(messages=iter([AIMessage("This comes before the end")]))
+    written = await model.ainvoke(state.get("messages", []))
+    await asyncio.to_thread(_wait_for_file, Path(state.get("gate", __file__)))
+    return {"messages": [written]}
+
+
+def build_gated() -> Any:
+    return untyped(Gated).add_node("write", write_and_wait).add_edge(START, "write").compile()
+
+
+def ask_for_approval(_: Gated) -> Any:
+    answer = interrupt({"question": "Is that fine?"})
+    return {"messages": [AIMessage(f"You said {answer}")]}
+
+
+def build_conversation() -> Any:
+    builder = untyped(Gated).add_node("write", write_and_wait).add_node("approve", ask_for_approval)
+    return builder.add_edge(START, "write").add_edge("write", "approve").compile()
+
+
+@tool
+def search(query: str) -> str:
+    """Find something."""
+    return f"found {query}"
+
+
+def build_searcher() -> Any:
+    def decide(_: MessagesState) -> Any:
+        call = {"name": "search", "args": {"query": "rain"}, "id": "call-1"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}  # pyright: ignore[reportArgumentType]
+
+    builder = untyped(MessagesState).add_node("decide", decide).add_node("tools", ToolNode([search]))
+    return builder.add_edge(START, "decide").add_edge("decide", "tools").compile()
+
+
+def call_without_await(state: Trail) -> Any:
+    get_stream_writer()({"name": "progress", "step": "calls"})
+    return {"seen": build_blocking_trail().invoke({"seen": []})["seen"]}
+
+
+def build_blocking_trail() -> Any:
+    builder = untyped(Trail).add_node("inside", lambda _: {"seen": ["inside"]})  # pyright: ignore[reportUnknownLambdaType]
+    return builder.add_edge(START, "inside").compile()
+
+
+def build_caller() -> Any:
+    """A graph whose node has no await, with transformers of its own."""
+    builder = untyped(Trail).add_node("call", call_without_await).add_edge(START, "call")
+    return builder.compile(transformers=[CustomTransformer, UpdatesTransformer])
+
+
 trail = register_langgraph("trail", build_trail, code_path=__file__, store_index=INDEX)
 chatter = register_langgraph("chatter", build_chat, code_path=__file__)
 approval = register_langgraph("approval", build_approval, code_path=__file__)
 several = register_langgraph("several", build_several, code_path=__file__)
 nested = register_langgraph("nested", build_nested, code_path=__file__)
+gated = register_langgraph("gated", build_gated, code_path=__file__)
+caller = register_langgraph("caller", build_caller, code_path=__file__)
+conversation = register_langgraph("conversation", build_conversation, code_path=__file__)
+searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 
-GRAPHS = ",".join(f"{__name__}:{name}" for name in ("trail", "chatter", "approval", "several", "nested"))
+NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller", "searcher", "conversation")
+GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)

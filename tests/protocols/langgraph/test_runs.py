@@ -70,6 +70,29 @@ async def test_tokens_of_a_model_come_as_they_are_written(client: Client) -> Non
     assert whole[-1].data[0]["content"] == "You said salt and so on"
 
 
+async def test_events_of_everything_that_runs_are_streamed_beside_other_modes(client: Client) -> None:
+    message = {"messages": [{"role": "user", "content": "salt"}]}
+    modes = ["events", "values", "updates"]
+    parts = await collect(client.runs.stream(None, "chatter", input=message, stream_mode=modes))
+    events = [part.data for part in parts if part.event == "events"]
+    assert (events[0]["event"], events[-1]["event"]) == ("on_chain_start", "on_chain_end")
+    pieces = [event["data"]["chunk"]["content"] for event in events if event["event"] == "on_chat_model_stream"]
+    assert "".join(pieces) == "You said salt and so on"
+    assert names(parts).count("updates") == 1
+    assert parts[names(parts).index("updates")].data["chat"]["messages"][0]["content"] == "You said salt and so on"
+    values = [part.data for part in parts if part.event == "values"]
+    assert [len(one["messages"]) for one in values] == [1, 2]
+
+
+async def test_calls_of_tools_are_streamed(client: Client) -> None:
+    parts = await collect(client.runs.stream(None, "searcher", input={"messages": []}, stream_mode="tools"))
+    assert [(part.event, part.data["event"]) for part in parts[1:]] == [
+        ("tools", "tool-started"),
+        ("tools", "tool-finished"),
+    ]
+    assert (parts[1].data["tool_name"], parts[2].data["output"]["content"]) == ("search", "found rain")
+
+
 async def test_a_subgraph_is_streamed_under_its_namespace_if_asked_for(client: Client) -> None:
     quiet = await collect(client.runs.stream(None, "nested", input={"seen": []}, stream_mode="updates"))
     assert names(quiet) == ["metadata", "updates"]
@@ -202,7 +225,7 @@ async def test_durability_decides_what_history_keeps(client: Client) -> None:
 
 async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:
     thread = await new_thread(client)
-    for field, value in (("webhook", "http://127.0.0.1:9/"), ("feedback_keys", ["a"]), ("stream_mode", ["events"])):
+    for field, value in (("webhook", "http://127.0.0.1:9/"), ("feedback_keys", ["a"]), ("stream_mode", ["lifecycle"])):
         body: Any = {"assistant_id": "trail", "input": {}, field: value}
         response = await client.http.client.post(f"/threads/{thread}/runs", json=body)
         assert response.status_code == 422

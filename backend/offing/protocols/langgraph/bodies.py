@@ -202,7 +202,18 @@ class ConfigIn(Body):
     metadata: Object | None = None
 
 
-STREAM_MODES = ("values", "messages", "messages-tuple", "updates", "tasks", "checkpoints", "debug", "custom")
+STREAM_MODES = (
+    "values",
+    "messages",
+    "messages-tuple",
+    "updates",
+    "events",
+    "tools",
+    "tasks",
+    "checkpoints",
+    "debug",
+    "custom",
+)
 
 
 def _check_modes(modes: str | list[str]) -> list[str]:

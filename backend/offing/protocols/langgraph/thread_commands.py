@@ -1,7 +1,7 @@
 """Commands of the thread-centric protocol: start a run, respond to interrupts, and read or fork states."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from pydantic import Field, ValidationError
@@ -73,15 +73,16 @@ class StateFork(Body):
 
 async def answer_command(caller: Caller, thread_id: UUID, command: Any) -> dict[str, Any]:
     """Return the response to a command, or an error with its number."""
-    number = command.get("id") if isinstance(command, Mapping) else None
+    fields = read_object(command)
+    number = fields.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         return describe_error(None, "invalid_argument", "A command has an integer id.")
     try:
-        handler = find_handler(command.get("method"))
-        params: Any = command.get("params") or {}
-        if not isinstance(params, Mapping):
+        handler = find_handler(fields.get("method"))
+        if not isinstance(fields.get("params", {}), dict):
             raise CommandError("invalid_argument", "params: it is not an object.")
-        return {"type": "success", "id": number, "result": await handler(caller, thread_id, params)}  # pyright: ignore[reportUnknownArgumentType]
+        result = await handler(caller, thread_id, read_object(fields.get("params")))
+        return {"type": "success", "id": number, "result": result}
     except CommandError as error:
         return describe_error(number, *error.args)
     except ValidationError as error:
@@ -90,6 +91,11 @@ async def answer_command(caller: Caller, thread_id: UUID, command: Any) -> dict[
         return describe_error(number, "invalid_argument", f"{where}: {fault['msg']}")
     except OffingError as error:
         return describe_error(number, _find_code(error), str(error))
+
+
+def read_object(value: Any) -> dict[str, Any]:
+    """Return a JSON object. Anything else is an empty one."""
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def describe_error(number: int | None, code: str, message: str) -> dict[str, Any]:
@@ -141,32 +147,32 @@ async def start_run(caller: Caller, thread_id: UUID, params: Params) -> Mapping[
 
 async def respond(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
     """Respond to interrupts, which starts a run that continues from them."""
-    given = InputRespond.model_validate(params)
-    responses = given.responses or [Response(interrupt_id=given.interrupt_id or "", response=given.response)]
+    fields = InputRespond.model_validate(params)
+    responses = fields.responses or [Response(interrupt_id=fields.interrupt_id or "", response=fields.response)]
     await _check_interrupts(caller, thread_id, [one.interrupt_id for one in responses])
     runs = await langgraph_runs.list_followed(caller.database, caller.tenant_id, thread_id)
-    assistant = given.assistant_id or (runs[-1].assistant_id if runs else None)
+    assistant = fields.assistant_id or (runs[-1].assistant_id if runs else None)
     if assistant is None:
         raise CommandError("no_such_run", "The thread has no run that could be continued.")
-    named = {"update": given.update, "goto": given.goto}
+    named = {"update": fields.update, "goto": fields.goto}
     command = CommandIn(
         resume={one.interrupt_id: one.response for one in responses},
         **{name: value for name, value in named.items() if value is not None},
     )
-    body = RunIn(assistant_id=assistant, command=command, config=given.config, metadata=given.metadata)
+    body = RunIn(assistant_id=assistant, command=command, config=fields.config, metadata=fields.metadata)
     return _describe_run(await create_run(caller, thread_id, body, streams_thread=True))
 
 
 async def get_state(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
     """Return the latest state of the thread, or of a subgraph."""
-    wanted = StateGet.model_validate(params)
-    where = {"checkpoint_ns": "|".join(wanted.namespace)} if wanted.namespace else {}
+    fields = StateGet.model_validate(params)
+    where = {"checkpoint_ns": "|".join(fields.namespace)} if fields.namespace else {}
     _, thread = await open_thread(caller, thread_id)
     state = None if thread is None else await langgraph_states.get_state(caller.database, thread, where)
     rendered = render_empty_state(thread_id) if state is None or state.metadata is None else render_state(state)
     values: Any = rendered["values"]
-    if wanted.keys is not None and isinstance(values, Mapping):
-        values = {name: values[name] for name in wanted.keys if name in values}
+    if fields.keys is not None:
+        values = {name: value for name, value in read_object(values).items() if name in fields.keys}
     checkpoint = rendered["checkpoint"]
     named = {"checkpoint": {"id": checkpoint["checkpoint_id"]}} if checkpoint["checkpoint_id"] else {}
     return {"values": values, **named}
@@ -174,14 +180,14 @@ async def get_state(caller: Caller, thread_id: UUID, params: Params) -> Mapping[
 
 async def list_checkpoints(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
     """List the checkpoints of the thread, newest first."""
-    wanted = ListCheckpoints.model_validate(params)
+    fields = ListCheckpoints.model_validate(params)
     _, thread = await open_thread(caller, thread_id)
     if thread is None:
         return {"checkpoints": []}
-    where = {"checkpoint_ns": "|".join(wanted.namespace)} if wanted.namespace else {}
-    before = {"checkpoint_id": wanted.before} if wanted.before else None
+    where = {"checkpoint_ns": "|".join(fields.namespace)} if fields.namespace else {}
+    before = {"checkpoint_id": fields.before} if fields.before else None
     states = await langgraph_states.list_states(
-        caller.database, thread, where, limit=wanted.limit, before=before, metadata=None
+        caller.database, thread, where, limit=fields.limit, before=before, metadata=None
     )
     return {
         "checkpoints": [
@@ -198,12 +204,12 @@ async def list_checkpoints(caller: Caller, thread_id: UUID, params: Params) -> M
 
 async def fork_state(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
     """Start a run from an earlier checkpoint."""
-    given = StateFork.model_validate(params)
+    fields = StateFork.model_validate(params)
     runs = await langgraph_runs.list_followed(caller.database, caller.tenant_id, thread_id)
     if not runs:
         raise CommandError("no_such_checkpoint", "The thread has no run.")
     body = RunIn(
-        assistant_id=runs[-1].assistant_id, input=given.input, config=given.config, checkpoint_id=given.checkpoint_id
+        assistant_id=runs[-1].assistant_id, input=fields.input, config=fields.config, checkpoint_id=fields.checkpoint_id
     )
     run = await create_run(caller, thread_id, body, streams_thread=True)
     return {"run_id": str(run.id), "thread_id": str(run.thread_id)}

@@ -57,8 +57,8 @@ def _find_channel(event: Mapping[str, Any]) -> str:
 def _begins_with(namespace: Sequence[str], prefix: Sequence[str]) -> bool:
     """Return whether a namespace begins with a prefix, whose parts may lack the id after the colon."""
     return len(prefix) <= len(namespace) and all(
-        part == wanted or (":" not in wanted and part.partition(":")[0] == wanted)
-        for part, wanted in zip(namespace, prefix, strict=False)
+        part == name or (":" not in name and part.partition(":")[0] == name)
+        for part, name in zip(namespace, prefix, strict=False)
     )
 
 
@@ -98,8 +98,8 @@ def _convert(name: str, data: bytes) -> Iterator[tuple[str, Any, dict[str, Any]]
     elif name.startswith(f"{THREAD_EVENT}{CUSTOM}"):
         yield "custom", _name_custom(orjson.loads(data), name.removeprefix(f"{THREAD_EVENT}{CUSTOM}")), {}
     elif name in SHARED_MODES:
-        for shown in _convert_shared(name, orjson.loads(data)):
-            yield name, shown, {}
+        for converted in _convert_shared(name, orjson.loads(data)):
+            yield name, converted, {}
 
 
 def _convert_shared(mode: str, data: Any) -> Iterator[Any]:
@@ -130,14 +130,16 @@ def _name_custom(data: Any, name: str | None) -> dict[str, Any]:
     return {**keys, **({} if name is None else {"name": name}), "payload": data}
 
 
-def _describe_checkpoint(data: Any) -> dict[str, Any]:
-    config: Any = (data.get("config") or {}).get("configurable") or {}
-    parent: Any = (data.get("parent_config") or {}).get("configurable") or {}
-    metadata: Any = data.get("metadata") or {}
-    described = {
-        "id": config.get("checkpoint_id"),
-        "parent_id": parent.get("checkpoint_id"),
+def _describe_checkpoint(data: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: Mapping[str, Any] = data.get("metadata") or {}
+    described: dict[str, Any] = {
+        "id": _read_configurable(data.get("config")).get("checkpoint_id"),
+        "parent_id": _read_configurable(data.get("parent_config")).get("checkpoint_id"),
         "step": metadata.get("step"),
         "source": metadata.get("source"),
     }
     return {name: value for name, value in described.items() if value is not None}
+
+
+def _read_configurable(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return (config or {}).get("configurable") or {}

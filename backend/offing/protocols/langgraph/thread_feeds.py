@@ -49,7 +49,7 @@ class ThreadFeed:
 
     caller: Caller
     thread_id: UUID
-    wanted: EventFilter
+    filter: EventFilter
     since: int | None = None
     """The number of the last event that the client has. `None` means to begin with the run that is active, or else
     with the last one."""
@@ -71,7 +71,7 @@ class ThreadFeed:
                     yield None
                     continue
                 for event in render_entry(entry):
-                    if self.wanted.accepts(event):
+                    if self.filter.accepts(event):
                         if self._follows_course and (is_end(event) or event["method"] == "input.requested"):
                             await asyncio.sleep(COURSE_DELAY_SECONDS)
                         yield event
@@ -91,7 +91,7 @@ class ThreadFeed:
 
     @property
     def _follows_course(self) -> bool:
-        return self.wanted.channels <= COURSE
+        return self.filter.channels <= COURSE
 
     async def _note_end(self, entry: KeptEvent, event: Event) -> None:
         """Remember that the client knows of an end, so that it is not taken for the end of its next run."""

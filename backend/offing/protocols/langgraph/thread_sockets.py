@@ -13,7 +13,7 @@ from offing.clock import new_id
 from offing.core.errors import OffingError, Unauthorized
 from offing.kernel.langgraph_json import dump_json
 from offing.protocols.langgraph.context import Caller
-from offing.protocols.langgraph.thread_commands import answer_command, describe_error
+from offing.protocols.langgraph.thread_commands import answer_command, describe_error, read_object
 from offing.protocols.langgraph.thread_feeds import ThreadFeed
 from offing.protocols.langgraph.thread_subscriptions import SubscribeIn, parse_filter
 
@@ -51,19 +51,19 @@ class ThreadSocket:
             command: Any = orjson.loads(text)
         except orjson.JSONDecodeError:
             return await self._send(describe_error(None, "invalid_argument", "A command is a JSON object."))
-        method = command.get("method") if isinstance(command, dict) else None
-        number: Any = command.get("id") if isinstance(command, dict) else None
+        fields = read_object(command)
+        method, number = fields.get("method"), fields.get("id")
         if method == "subscription.subscribe" and isinstance(number, int):
-            await self._subscribe(number, command.get("params"))
+            await self._subscribe(number, fields.get("params"))
         elif method == "subscription.unsubscribe" and isinstance(number, int):
-            await self._unsubscribe(number, command.get("params"))
+            await self._unsubscribe(number, fields.get("params"))
         else:
             await self._send(await answer_command(self.caller, self.thread_id, command))
 
     async def _subscribe(self, number: int, params: Any) -> None:
         try:
-            wanted = SubscribeIn.model_validate(params)
-            feed = ThreadFeed(self.caller, self.thread_id, parse_filter(wanted), wanted.since)
+            subscription = SubscribeIn.model_validate(params)
+            feed = ThreadFeed(self.caller, self.thread_id, parse_filter(subscription), subscription.since)
         except ValueError as error:
             return await self._send(describe_error(number, "invalid_argument", str(error).replace("\n", " ")[:500]))
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
@@ -73,7 +73,7 @@ class ThreadSocket:
         self._subscriptions[name] = asyncio.create_task(self._forward(feed))
 
     async def _unsubscribe(self, number: int, params: Any) -> None:
-        name: Any = params.get("subscription_id") if isinstance(params, dict) else None
+        name = read_object(params).get("subscription_id")
         task = self._subscriptions.pop(name, None) if isinstance(name, str) else None
         if task is None:
             return await self._send(describe_error(number, "no_such_subscription", "There is no such subscription."))

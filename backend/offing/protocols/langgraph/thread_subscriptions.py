@@ -21,13 +21,11 @@ class SubscribeIn(Body):
     since: Annotated[int, Field(ge=-1, le=MAX_SEQ)] | None = None
 
 
-def parse_filter(wanted: SubscribeIn) -> EventFilter:
+def parse_filter(subscription: SubscribeIn) -> EventFilter:
     """Return the filter of a subscription. Raises InvalidInput for a channel that does not exist."""
-    for channel in wanted.channels:
+    for channel in subscription.channels:
         if channel not in CHANNELS and not (channel.startswith(CUSTOM) and channel != CUSTOM):
-            names = ", ".join(sorted(CHANNELS))
-            raise InvalidInput(
-                "channels", f"there is no channel {channel[:100]!r}", f"Use any of {names}, custom:NAME."
-            )
-    namespaces = None if wanted.namespaces is None else tuple(tuple(one) for one in wanted.namespaces)
-    return EventFilter(frozenset(wanted.channels), namespaces, wanted.depth)
+            names = ", ".join([*sorted(CHANNELS), "custom:NAME"])
+            raise InvalidInput("channels", f"there is no channel {channel[:100]!r}", f"Use any of {names}.")
+    namespaces = None if subscription.namespaces is None else tuple(tuple(one) for one in subscription.namespaces)
+    return EventFilter(frozenset(subscription.channels), namespaces, subscription.depth)

@@ -7,7 +7,7 @@ import orjson
 from fastapi import APIRouter, Header, Query, Request, Response, WebSocket
 from starlette.exceptions import HTTPException
 
-from offing.core.errors import OffingError
+from offing.core.errors import InvalidInput, OffingError
 from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.context import Caller, CurrentCaller, LangGraphContext
 from offing.protocols.langgraph.rendering import respond_json
@@ -15,6 +15,7 @@ from offing.protocols.langgraph.run_feeds import FeedResponse, parse_last_event_
 from offing.protocols.langgraph.thread_commands import answer_command, describe_error
 from offing.protocols.langgraph.thread_events import find_seq
 from offing.protocols.langgraph.thread_feeds import ThreadFeed
+from offing.protocols.langgraph.thread_joins import JOIN_MODES, ThreadJoin
 from offing.protocols.langgraph.thread_sockets import ThreadSocket
 from offing.protocols.langgraph.thread_subscriptions import SubscribeIn, parse_filter
 from offing.services import langgraph_threads
@@ -55,10 +56,29 @@ async def get_events(
     return await _respond_feed(caller, thread_id, SubscribeIn(channels=channels, since=seq))
 
 
-async def _respond_feed(caller: Caller, thread_id: UUID, wanted: SubscribeIn) -> Response:
+async def _respond_feed(caller: Caller, thread_id: UUID, subscription: SubscribeIn) -> Response:
     await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
-    feed = ThreadFeed(caller, thread_id, parse_filter(wanted), wanted.since)
+    feed = ThreadFeed(caller, thread_id, parse_filter(subscription), subscription.since)
     return FeedResponse(feed.read_sse(), on_disconnect=None, headers={}, media_type="text/event-stream")
+
+
+@router.get("/stream")
+async def join_thread(
+    caller: CurrentCaller,
+    thread_id: UUID,
+    stream_mode: Annotated[list[str] | None, Query()] = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Stream the runs of a thread after `Last-Event-ID`, or what comes from now on. It has no end."""
+    await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
+    modes = frozenset(mode for mode in stream_mode or () if mode) or frozenset({"run_modes"})
+    if unknown := sorted(modes - set(JOIN_MODES)):
+        raise InvalidInput("stream_mode", f"{unknown[0]!r} is not supported", f"Use any of {', '.join(JOIN_MODES)}.")
+    after_id = parse_last_event_id(last_event_id)
+    if after_id is None:
+        after_id = await caller.context.run_streams.find_last_id(caller.tenant_id, thread_id)
+    join = ThreadJoin(caller, thread_id, after_id, modes)
+    return FeedResponse(join.read_sse(), on_disconnect=None, headers={}, media_type="text/event-stream")
 
 
 @sockets.websocket("/stream/events")
