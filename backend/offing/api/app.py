@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fastapi import APIRouter, Depends, FastAPI
 
@@ -44,7 +45,7 @@ from offing.api.routes.responses import GUARDED_RESPONSES, OPEN_RESPONSES
 from offing.api.tracing_middleware import API_PREFIX, TracingMiddleware
 from offing.packaged_files import find_web_dir
 from offing.protocols.langgraph.app import PREFIX
-from offing.protocols.langgraph.cors import parse_cors
+from offing.protocols.langgraph.cors import LOCAL_ORIGIN, parse_cors
 from offing.services.project_http import read_http_settings
 from offing.settings import Settings
 
@@ -75,6 +76,8 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     _install_routes(app)
     http = read_http_settings(settings.graph_paths)
     cors = parse_cors(http.cors, settings.cors_origins)
+    if settings.langgraph_without_key and not cors.is_open:
+        cors = replace(cors, origin_regex=LOCAL_ORIGIN)
     mount_langgraph(app, cors, http)
     web_ui.install_web_ui(app, find_web_dir())
     problems.install_error_handlers(app)

@@ -1,5 +1,6 @@
 """LangGraph's server API beside our own, with the same clients, keys and sessions."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from offing.core.errors import InvalidInput, Unauthorized
 from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
-from offing.protocols.langgraph.cors import CorsRules
+from offing.protocols.langgraph.cors import LOCAL_ORIGIN, CorsRules
 from offing.services.access import KEY_PREFIX
 from offing.services.langgraph_auth import AccessDeniedError, ProjectAuth
 from offing.storage.migrate import LOCAL_TENANT
@@ -77,13 +78,19 @@ async def _identify(request: Request, deps: AppDependencies) -> Caller:
     environment.
     """
     sent = request.headers.get("x-api-key")
-    if deps.settings.langgraph_without_key and ROOT_PORT in request.scope and not (sent or "").startswith(KEY_PREFIX):
+    if deps.settings.langgraph_without_key and not (sent or "").startswith(KEY_PREFIX) and _is_local(request):
         return Caller(LOCAL_TENANT, "local", None, False, _accept)
     if sent is not None:
         tenant, key_id = await deps.authenticator.authenticate_key(sent)
         return Caller(tenant, f"key:{key_id}", None, False, lambda: deps.authenticator.authenticate_key(sent))
     csrf_token = request.headers.get("x-csrf-token")
     return await authenticate(request, deps, await bearer(request), await cookie(request), csrf_token)
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether a request came to the port of LangGraph's API, and from no page of another machine."""
+    origin = request.headers.get("origin")
+    return ROOT_PORT in request.scope and (origin is None or re.fullmatch(LOCAL_ORIGIN, origin) is not None)
 
 
 async def _accept() -> None:

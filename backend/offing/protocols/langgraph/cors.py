@@ -13,6 +13,9 @@ from offing.core.errors import InvalidInput
 EXPOSED_HEADERS = ("Content-Location", "Location", "X-Pagination-Total", "X-Pagination-Next")
 """Headers of answers that the clients read."""
 
+LOCAL_ORIGIN = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?"
+"""Origins of pages that this machine serves."""
+
 KEYS = (
     "allow_origins",
     "allow_origin_regex",
