@@ -98,7 +98,7 @@ def report(cases: list[ElementTree.Element], commit: str) -> int:
 
 def read_commit(checkout: Path) -> str:
     named = subprocess.run(["git", "-C", checkout, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return named.stdout.strip() or "unknown, because the folder is no Git checkout"
+    return named.stdout.strip() if named.returncode == 0 else "unknown, because the folder is no Git checkout"
 
 
 if __name__ == "__main__":
