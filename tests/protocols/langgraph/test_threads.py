@@ -148,3 +148,9 @@ async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> 
     assert "ttl" in response.json()["detail"]
     assert (await client.http.client.post("/threads/prune", json={})).status_code in (404, 405)
     assert (await client.http.client.get("/threads/not-an-id")).status_code == 422
+
+
+async def test_json_is_read_also_without_its_content_type(client: Client) -> None:
+    headers = {"content-type": "text/plain"}
+    created = await client.http.client.post("/threads", content=b'{"metadata": {"a": "b"}}', headers=headers)
+    assert (created.status_code, created.json()["metadata"]) == (200, {"a": "b"})
