@@ -158,3 +158,9 @@ async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> 
     assert response.status_code == 422
     assert "status" in response.json()["detail"]
     assert (await client.http.client.get("/threads/not-an-id")).status_code == 422
+
+
+async def test_json_is_read_also_without_its_content_type(client: Client) -> None:
+    headers = {"content-type": "text/plain"}
+    created = await client.http.client.post("/threads", content=b'{"metadata": {"a": "b"}}', headers=headers)
+    assert (created.status_code, created.json()["metadata"]) == (200, {"a": "b"})

@@ -32,6 +32,9 @@ class RequestGate:
         if (rejection := await _find_rejection(scope)) is not None:
             await rejection(scope, receive, send)
             return
+        # every body is JSON, also where a client does not say so, as the proxy of agent-chat-ui
+        headers = [pair for pair in scope["headers"] if pair[0] != b"content-type"]
+        scope["headers"] = [*headers, (b"content-type", b"application/json")]
         received, has_started = 0, False
 
         async def limited() -> Message:
