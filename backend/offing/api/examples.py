@@ -306,6 +306,7 @@ SEARCH_HIT_EXAMPLE: Example = {
     "start": 120,
     "end": 196,
     "text": QUOTE,
+    "marks": [{"start": 2, "end": 6}],
     "score": 11.2,
 }
 

@@ -60,6 +60,7 @@ from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.core.step_codes import StepSummary
 from offing.core.step_summary import summarize_step
+from offing.library.word_query import locate_terms, parse_word_query
 from offing.models.model_table import find_model_limits, find_model_price
 from offing.services.library import PassageInContext
 from offing.services.library_models import LibraryModels
@@ -313,7 +314,16 @@ def serialize_source(source: SourceRow) -> SourceOut:
     )
 
 
-def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
+def serialize_search_hits(hits: Sequence[PassageHitRow], query: str) -> list[SearchHitOut]:
+    """Return hits with the words of the query marked. Each word of a passage is compared, so many hits take some time.
+
+    The query ends with a complete word, also while a person types it: a passage is found by complete words.
+    """
+    words = parse_word_query(f"{query} ")
+    return [_serialize_search_hit(hit, locate_terms(words, hit.text)) for hit in hits]
+
+
+def _serialize_search_hit(hit: PassageHitRow, marks: Sequence[tuple[int, int]]) -> SearchHitOut:
     return SearchHitOut(
         text_id=hit.text_id,
         source_id=hit.source_id,
@@ -322,6 +332,7 @@ def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
         start=hit.start,
         end=hit.end,
         text=hit.text,
+        marks=_serialize_marks(marks),
         score=hit.score,
     )
 

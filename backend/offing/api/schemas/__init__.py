@@ -705,6 +705,7 @@ class SearchHitOut(ApiModel):
     start: int
     end: int
     text: str
+    marks: list[MarkOut] = Field(description="The searched words in the text, in order. Empty: only its meaning fits.")
     score: float
 
 

@@ -8802,6 +8802,11 @@ export interface components {
             end: number;
             /** Heading */
             heading: string;
+            /**
+             * Marks
+             * @description The searched words in the text, in order. Empty: only its meaning fits.
+             */
+            marks: components["schemas"]["MarkOut"][];
             /** Score */
             score: number;
             /**
@@ -8828,6 +8833,12 @@ export interface components {
          *         {
          *           "end": 196,
          *           "heading": "Class: Pool",
+         *           "marks": [
+         *             {
+         *               "end": 6,
+         *               "start": 2
+         *             }
+         *           ],
          *           "score": 11.2,
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,

@@ -6,6 +6,7 @@ import type { Step } from "@/shared/api/runs";
 
 const LABELS: Record<string, MessageDescriptor> = {
   analysis: msg`analysis`,
+  analyze: msg`analyze`,
   calculate: msg`calculate`,
   call: msg`call`,
   check: msg`check`,
@@ -22,6 +23,7 @@ const LABELS: Record<string, MessageDescriptor> = {
   input_request: msg`question`,
   input_response: msg`answer`,
   memory: msg`memory`,
+  lead: msg`lead`,
   "message read": msg`message read`,
   "not asked": msg`not asked`,
   note: msg`note`,
