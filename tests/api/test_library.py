@@ -33,6 +33,8 @@ async def test_uploaded_documents_can_be_listed_found_and_read_in_context(api: A
     listed = (await api.http.get("/api/v1/library")).json()
     assert (listed["total"], listed["next"], [s["id"] for s in listed["items"]]) == (1, None, [source["id"]])
     (hit,) = (await api.http.get("/api/v1/library/search", params={"q": "river salt"})).json()["items"][:1]
+    marked = {hit["text"][mark["start"] : mark["end"]].lower() for mark in hit["marks"]}
+    assert marked == {word for word in ("rivers", "river", "salt", "salty") if word in hit["text"].lower().split()}
     assert hit["source_id"] == source["id"]
     span = {"text_id": hit["text_id"], "start": hit["start"], "end": hit["end"]}
     assert (await api.http.get("/api/v1/library/passages", params=span)).json()["text"] == hit["text"]

@@ -140,8 +140,10 @@ async def test_a_message_that_cannot_be_read_is_a_reason_to_look(redis_url: str)
 
 
 MALFORMED_LIVE = {
-    "a seq that is text": b'{"steps": [["1", "note", "t", "l", "d", true, null, 0, 0, "2026-01-01T00:00:00+00:00"]]}',
-    "a title that is a list": b'{"steps": [[1, "note", [], "l", "d", true, null, 0, 0, "2026-01-01T00:00:00+00:00"]]}',
+    "a seq that is text": b'{"steps": [["1", "note", "t", "l", "d", true, null, 0, 0, "2026-01-01T00:00:00Z", null]]}',
+    "a title that is a list": b'{"steps": [[1, "note", [], "l", "d", true, null, 0, 0, "2026-01-01T00:00:00Z", null]]}',
+    "a summary that nobody knows": b'{"steps": [[1, "note", "t", "l", "d", true, null, 0, 0, "2026-01-01T00:00:00Z", '
+    b'["x", {}]]]}',
     "words that are a number": b'{"doing": {"text": 7, "since": "2026-01-01T00:00:00+00:00"}}',
     "a time without an offset": b'{"doing": {"text": "x", "since": "2026-01-01T00:00:00"}}',
     "a number": b"7",

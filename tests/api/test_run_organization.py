@@ -1,11 +1,19 @@
 """People name, tag, pin, archive and find runs over HTTP."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
+from offing.api.problems import describe_rejection
+from offing.core.errors import Unavailable
 from offing.core.run import RunStatus
+from offing.services.run_deletion import DeletionResult, delete_runs
+from offing.services.run_labels import LabelChange, change_labels_of_runs
+from offing.storage.pool import Connection, Database
+from offing.storage.run_summaries import RunSummary
 from tests.api.conftest import Api
 from tests.api.sse import following
 from tests.api.test_input_requests import YEAR, send, waiting
@@ -343,6 +351,42 @@ async def test_several_runs_are_changed_by_one_request_which_says_for_each_what_
     assert (after["given_title"], after["pinned_at"]) == ("", None)
     rejected = await api.http.patch("/api/v1/runs", json={"changes": [{"run_id": str(first)}] * 201})
     assert (rejected.status_code, rejected.json()["field"]) == (422, "changes")
+
+
+class GoingAway(Database):
+    """A database that does not answer from a transaction on."""
+
+    remaining = 0
+
+    @asynccontextmanager
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
+        self.remaining -= 1
+        if self.remaining < 0:
+            raise Unavailable("on purpose")
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
+            yield connection
+
+
+async def test_a_bulk_change_says_which_runs_it_changed_before_the_database_went_away(api: Api, app_url: str) -> None:
+    runs = [await ended(api, question) for question in ("Why is it salt?", "Why is it blue?", "Why is it deep?")]
+    changes = [(run, LabelChange(archived=True)) for run in runs]
+    publisher = api.app.state.dependencies.bus
+    async with GoingAway(app_url, max_connections=1) as database:
+        database.remaining = 1
+        first, *others = await change_labels_of_runs(database, publisher, api.tenant, changes)
+        assert isinstance(first, RunSummary)
+        assert [type(one) for one in others] == [Unavailable, Unavailable]
+        assert [describe_rejection(one).status for one in others if isinstance(one, Unavailable)] == [503, 503]
+        database.remaining = 0
+        with pytest.raises(Unavailable):
+            await change_labels_of_runs(database, publisher, api.tenant, changes)
+        database.remaining = 2  # the latest is deleted first
+        results = await delete_runs(database, api.tenant, runs)
+    assert {run: isinstance(results[run], DeletionResult) for run in runs} == dict(
+        zip(runs, (False, False, True), strict=True)
+    )
+    archived = [(await api.http.get(f"/api/v1/runs/{run}")).json().get("archived_at") for run in runs]
+    assert [at is not None for at in archived] == [True, False, False]
 
 
 async def test_several_runs_are_deleted_by_one_request_the_later_ones_of_a_thread_first(api: Api) -> None:

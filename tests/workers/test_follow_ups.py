@@ -1,5 +1,6 @@
 """Follow-ups through real workers: questions on a report, edits of it, and research merged into it."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+import psycopg
 import pytest
 
 from offing.core.errors import InvalidInput, NotFound
@@ -34,7 +36,7 @@ from tests.chaos.library import DOCUMENTS
 from tests.documents import ingest_uploads
 from tests.model_provider.replies import Completion, Fault, Reply
 from tests.model_provider.server import Received, WireServer
-from tests.workers.conftest import Platform
+from tests.workers.conftest import Platform, SharedServers
 from tests.workers.processes import ALL_GRAPHS
 
 QUESTION = "How does a Fresnel lens save light, and how is the flash made?"
@@ -139,6 +141,27 @@ async def test_an_edit_without_a_model_shortens_and_removes_sections_and_keeps_t
     await check_version(library, first, 3, second, without)
     await check_replay(library, run)
     await check_replay(library, first)
+
+
+async def test_an_edit_that_waits_for_the_run_that_it_edits_holds_no_lock_that_a_deletion_needs(
+    library: Platform, shared_servers: SharedServers
+) -> None:
+    first, _ = await first_report(library)
+    with psycopg.connect(shared_servers.owner_url) as deletion:
+        # Weaker than the lock of a deletion, so that the follow-up can be submitted while it is held.
+        deletion.execute("select from app.run where id = %s for no key update", (first.id,))
+        request = RunRequest("Please shorten the report.", first.graph, thread_id=first.thread_id)
+        run = await library.submit(replace(request, follow_up=FollowUpRequest(FollowUpKind.EDIT)))
+        blocked = "select from pg_locks where not granted and pid <> pg_backend_pid()"
+        for _ in range(2_000):
+            if deletion.execute(blocked).fetchall():
+                break
+            await asyncio.sleep(0.05)
+        else:
+            pytest.fail("the edit did not wait for the run that it edits")
+        deletion.execute("select from app.run where id = %s for update nowait", (run.id,))
+        deletion.rollback()
+    assert (await library.ended(run.id)).status is RunStatus.DONE
 
 
 async def check_version(platform: Platform, first: RunRow, number: int, run: RunRow, written: Report) -> None:

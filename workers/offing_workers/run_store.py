@@ -101,6 +101,7 @@ class PostgresRunStore:
         drafts = [entry.draft for entry in entries]
         with steps.append_errors(self._fence, drafts):
             async with self._database.transaction(self._fence.tenant_id, pipelined=True) as connection:
+                await self._lock_edited_runs(connection, entries)
                 append = await steps.send_append(connection, self._fence, self._lease_seconds, drafts, usage)
                 self._unconfirmed_checkpoints = await self._checkpointer.save_due(connection)
                 await self._store_attachments(connection, entries, append)
@@ -271,12 +272,26 @@ class PostgresRunStore:
             case _:
                 pass
 
+    async def _lock_edited_runs(self, connection: Connection, entries: Sequence[JournalEntry]) -> None:
+        """Lock the runs whose reports these entries edit, before the append locks the run itself.
+
+        A deletion locks the runs of a thread oldest first, and each would wait for the other.
+        """
+        for entry in entries:
+            report = entry.attachment.report if isinstance(entry.attachment, ReportAttachment) else None
+            if report is not None and report.follow_up is not None and self._build_version(report) is not None:
+                await reports.lock_reported_run(connection, report.follow_up.run_id)
+
     async def _store_follow_up_version(self, connection: Connection, report: Report) -> None:
         """Store the report of a follow-up that is an edit as the next version of the report that it edited, too."""
-        version = build_follow_up_version(report, self._fence.run_id, self._row.question)
-        if version is not None and report.follow_up is not None:
-            earlier = report.follow_up
-            await reports.insert_follow_up_version(connection, earlier.run_id, earlier.version, version)
+        if report.follow_up is not None and (version := self._build_version(report)) is not None:
+            await reports.insert_follow_up_version(
+                connection, report.follow_up.run_id, report.follow_up.version, version
+            )
+
+    def _build_version(self, report: Report) -> Report | None:
+        """Return the version that a follow-up makes of an earlier report. `None` means that it makes none."""
+        return build_follow_up_version(report, self._fence.run_id, self._row.question)
 
     async def _put_items(self, connection: Connection, puts: Sequence[ItemPut]) -> None:
         """Store items. Items of a rollout are only in its steps, from which its private items are built."""

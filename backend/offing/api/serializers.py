@@ -35,6 +35,7 @@ from offing.api.schemas import (
     SourceOut,
     StepDetail,
     StepOut,
+    StepSummaryOut,
     TenantOut,
     ThreadOut,
     TokenDetailsOut,
@@ -46,6 +47,7 @@ from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
 from offing.core.model import EngineConfig, describe_engine, hide_options
 from offing.core.report import Citation, Sentence
+from offing.core.report_editor import find_editor
 from offing.core.report_sources import (
     ReportSource,
     describe_position,
@@ -56,6 +58,9 @@ from offing.core.report_sources import (
 )
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
+from offing.core.step_codes import StepSummary
+from offing.core.step_summary import summarize_step
+from offing.library.word_query import locate_terms, parse_word_query
 from offing.models.model_table import find_model_limits, find_model_price
 from offing.services.library import PassageInContext
 from offing.services.library_models import LibraryModels
@@ -220,12 +225,17 @@ def serialize_step(run_id: UUID, step: Step) -> StepOut:
         label=step.label,
         title=step.title,
         detail=step.detail,
+        summary=_serialize_step_summary(summarize_step(step) if step.summary is None else step.summary),
         ok=step.ok,
         ms=step.ms,
         tokens=step.tokens,
         turn=step.turn,
         at=step.at,
     )
+
+
+def _serialize_step_summary(summary: StepSummary | None) -> StepSummaryOut | None:
+    return summary and StepSummaryOut(code=summary.code, parameters=dict(summary.parameters))
 
 
 def serialize_step_detail(run_id: UUID, step: Step) -> StepDetail:
@@ -265,6 +275,7 @@ def serialize_report(run_id: UUID, analyzed: AnalyzedReport) -> ReportOut:
         ],
         conflict_search=analysis.conflict_search,
         edited_by=report.edit.by if report.edit else None,
+        editor=find_editor(report.edit.by, report.edit.run_id) if report.edit else None,
         follow_up_run_id=report.edit.run_id if report.edit else None,
         note=report.edit.note if report.edit else "",
         base_version=report.edit.base_version if report.edit else None,
@@ -303,7 +314,16 @@ def serialize_source(source: SourceRow) -> SourceOut:
     )
 
 
-def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
+def serialize_search_hits(hits: Sequence[PassageHitRow], query: str) -> list[SearchHitOut]:
+    """Return hits with the words of the query marked. Each word of a passage is compared, so many hits take some time.
+
+    The query ends with a complete word, also while a person types it: a passage is found by complete words.
+    """
+    words = parse_word_query(f"{query} ")
+    return [_serialize_search_hit(hit, locate_terms(words, hit.text)) for hit in hits]
+
+
+def _serialize_search_hit(hit: PassageHitRow, marks: Sequence[tuple[int, int]]) -> SearchHitOut:
     return SearchHitOut(
         text_id=hit.text_id,
         source_id=hit.source_id,
@@ -312,6 +332,7 @@ def serialize_search_hit(hit: PassageHitRow) -> SearchHitOut:
         start=hit.start,
         end=hit.end,
         text=hit.text,
+        marks=_serialize_marks(marks),
         score=hit.score,
     )
 

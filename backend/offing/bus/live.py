@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import UUID
 
 import orjson
@@ -33,6 +33,8 @@ from redis.exceptions import TimeoutError as RedisTimeout
 from offing.bus.skipped_messages import SkippedMessages
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step, StepKind
+from offing.core.step_codes import StepSummary, StepSummaryCode, SummaryValue
+from offing.core.step_summary import summarize_step
 
 PUBLISH_TIMEOUT_SECONDS = 0.5
 """Time after which a publisher gives up."""
@@ -581,20 +583,36 @@ def _decode_draft_end(encoded: list[Any]) -> DraftEnd:
 
 
 def _encode_step(step: Step) -> list[Any]:
+    summary = summarize_step(step)
     return [
-        step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at
+        step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at,
+        summary and [summary.code, summary.parameters],
     ]  # fmt: skip
 
 
 def _decode_step(encoded: list[Any]) -> Step:
-    seq, kind, title, label, detail, ok, ms, tokens, turn, at = encoded
+    seq, kind, title, label, detail, ok, ms, tokens, turn, at, summary = encoded
     numbers, texts = (seq, tokens, turn, 0 if ms is None else ms), (title, label, detail)
     if any(type(n) is not int for n in numbers) or not all(isinstance(t, str) for t in texts) or type(ok) is not bool:
         raise TypeError("a field of a step has the wrong type")
     return Step(
         seq=seq, kind=StepKind(kind), title=title, payload={}, label=label, detail=detail, ok=ok, ms=ms, tokens=tokens,
-        turn=turn, at=datetime.fromisoformat(at), fence=0,
+        turn=turn, at=datetime.fromisoformat(at), fence=0, summary=_decode_summary(summary),
     )  # fmt: skip
+
+
+def _decode_summary(encoded: list[Any] | None) -> StepSummary | None:
+    if encoded is None:
+        return None
+    code, parameters = encoded
+    if not isinstance(parameters, dict) or not all(map(_is_summary_value, cast(dict[str, Any], parameters).values())):
+        raise TypeError("a parameter of a summary has the wrong type")
+    return StepSummary(StepSummaryCode(code), cast(dict[str, SummaryValue], parameters))
+
+
+def _is_summary_value(value: object) -> bool:
+    values = cast(list[object], value) if isinstance(value, list) else [value]
+    return all(isinstance(one, (int, str)) for one in values)
 
 
 def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:

@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from offing.core.step_codes import StepSummary
+
 JsonObject = Mapping[str, Any]
 
 MAX_TITLE_CHARS = 160
@@ -117,6 +119,8 @@ class Step:
     at: datetime
     fence: int
     call_key: CallKey | None = None
+    summary: StepSummary | None = None
+    """What the step says, if its payload was left out. Otherwise `None`, and `summarize_step` reads it."""
 
 
 def step_from_draft(draft: StepDraft, seq: int, at: datetime, fence: int) -> Step:

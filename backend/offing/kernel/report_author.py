@@ -13,9 +13,6 @@ from offing.core.report import DraftSection, ReportDraft
 from offing.core.step import Step
 from offing.sdk import Role
 
-NO_MODEL_AUTHOR = "the graph's own writer, without a model"
-"""Author of a report that no role call wrote."""
-
 
 def extract_evidence_ids(draft: BaseModel) -> set[str]:
     """Return the evidence ids that a draft names in its citations or in its text."""

@@ -13,6 +13,7 @@ from offing.core.evidence import EvidenceIndex
 from offing.core.follow_up import FollowUpKind, FollowUpOutcome
 from offing.core.report import Report, ReportDraft, ReportRevision
 from offing.core.report_comparison import compare_reports
+from offing.core.report_editor import NO_MODEL_AUTHOR
 from offing.core.run import RunStatus, StopReason
 from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
@@ -20,7 +21,7 @@ from offing.core.trajectory import Outcome, classify_outcome
 from offing.kernel import step_drafts
 from offing.kernel.call_key import NodeCall
 from offing.kernel.journal import Journal
-from offing.kernel.report_author import NO_MODEL_AUTHOR, author_from_step, extract_evidence_ids, is_report_draft
+from offing.kernel.report_author import author_from_step, extract_evidence_ids, is_report_draft
 from offing.kernel.run_store import JournalEntry, ReportAttachment, ReportStore
 from offing.kernel.segment_tracker import SegmentTracker
 from offing.kernel.step_cache import MAX_CACHED_STEPS, StepCache

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from offing.core.errors import Conflict, NotFound, OffingError
+from offing.core.errors import Conflict, NotFound, OffingError, Unavailable
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.services.run_labels import check_started_by_person
 from offing.storage import run_deletion as rows
@@ -56,20 +56,29 @@ async def delete_runs(
     """Delete several ended runs, each completely or not at all. Return for each what was deleted, or why it stays.
 
     The latest is deleted first, so that of several runs of one thread none has later ones when its turn comes. A run
-    that was deleted with an earlier one has an empty result.
+    that was deleted with an earlier one has an empty result. If the database becomes unavailable, the others are not
+    tried: they have the error, too. The one at which it happened may have been deleted.
     """
     async with database.transaction(tenant_id) as connection:
         latest_first = await rows.sort_latest_first(connection, run_ids)
     results: dict[UUID, DeletionResult | OffingError] = {}
     deleted: set[UUID] = set()
+    unavailable: Unavailable | None = None
     for run_id in (*latest_first, *(set(run_ids) - set(latest_first))):
         if run_id in deleted:
             results[run_id] = DeletionResult((), 0, ())
+            continue
+        if unavailable is not None:
+            results[run_id] = unavailable
             continue
         try:
             result = await delete_run(database, tenant_id, run_id, with_later_runs=with_later_runs)
         except (NotFound, Conflict) as rejection:
             results[run_id] = rejection
+        except Unavailable as error:
+            if not results:
+                raise
+            results[run_id] = unavailable = error
         else:
             results[run_id] = result
             deleted.update(result.run_ids)

@@ -1,11 +1,11 @@
 """Give a run a title and tags, pin it, and archive it."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError
+from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unavailable
 from offing.core.run_labels import normalize_tags, normalize_title
 from offing.storage import child_runs, run_labels, run_summaries, runs
 from offing.storage.pool import Connection, Database
@@ -59,18 +59,24 @@ async def change_labels(
 async def change_labels_of_runs(
     database: Database, publisher: ChangePublisher, tenant_id: UUID, changes: Sequence[tuple[UUID, LabelChange]]
 ) -> list[RunSummary | OffingError]:
-    """Change several runs, each completely or not at all. Return for each the run, or why it stays as it was."""
-    return [
-        await _catch_rejection(change_labels(database, publisher, tenant_id, run_id, change))
-        for run_id, change in changes
-    ]
+    """Change several runs, each completely or not at all. Return for each the run, or why it stays as it was.
 
-
-async def _catch_rejection(changing: Awaitable[RunSummary]) -> RunSummary | OffingError:
-    try:
-        return await changing
-    except (NotFound, Conflict, InvalidInput) as rejection:
-        return rejection
+    If the database becomes unavailable, the others are not tried: they have the error, too. The one at which it
+    happened may have been changed. Raises Unavailable if it happens at the first.
+    """
+    results: list[RunSummary | OffingError] = []
+    unavailable: Unavailable | None = None
+    for run_id, change in changes:
+        try:
+            results.append(unavailable or await change_labels(database, publisher, tenant_id, run_id, change))
+        except (NotFound, Conflict, InvalidInput) as rejection:
+            results.append(rejection)
+        except Unavailable as error:
+            if not results:
+                raise
+            unavailable = error
+            results.append(error)
+    return results
 
 
 async def _change_tags(connection: Connection, run_id: UUID, change: LabelChange) -> None:

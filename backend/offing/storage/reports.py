@@ -252,12 +252,16 @@ async def find_follow_up_version(connection: Connection, run_id: UUID) -> Follow
     return None if row is None else FollowUpVersion(*row)
 
 
+async def lock_reported_run(connection: Connection, run_id: UUID) -> None:
+    """Lock a run whose report gets a version. A transaction that also locks a later run locks this one first."""
+    await connection.execute(LOCK_REPORTED_RUN, (run_id,))
+
+
 async def insert_follow_up_version(connection: Connection, run_id: UUID, base_version: int, report: Report) -> None:
     """Store what a follow-up made of version `base_version` of the report of `run_id` as its next version.
 
-    If that report was deleted, nothing is stored. No result is read, so the statements can be sent together.
+    The transaction has locked that run (`lock_reported_run`). If the report was deleted, nothing is stored.
     """
-    await connection.execute(LOCK_REPORTED_RUN, (run_id,))
     await insert_edit(connection, run_id, None, base_version, report)
 
 

@@ -80,11 +80,12 @@ GET_RUN_STATUS = "select status from run where id = %s"
 LIST_EXISTING_RUNS = "select id from run where id = any(%s)"
 
 LIST_STEP_SUMMARIES = """
-    select seq, kind, title, '{}'::jsonb, label, detail, ok, ms, tokens, turn, at, fence, null, null, null, ''
+    select seq, kind, title, case when kind in ('tool_result', 'plan', 'analysis') then '{}'::jsonb else payload end,
+           label, detail, ok, ms, tokens, turn, at, fence, null, null, null, ''
       from step where run_id = %(run)s and seq > %(after)s and (%(kind)s::text is null or kind = %(kind)s)
      order by seq limit %(limit)s
 """
-"""Steps without their payload."""
+"""Steps without payloads that are large and that no summary needs. Those of tool results are read one at a time."""
 
 MAX_SAMPLED_MARKS = 600
 """Maximum number of step marks of a run in a list."""

@@ -231,6 +231,7 @@ test("a search of the library finds names and passages", async () => {
             start: 0,
             end: 9,
             text: "A pool of clients",
+            marks: [],
             score: 1,
           },
         ],

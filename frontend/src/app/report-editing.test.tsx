@@ -29,9 +29,12 @@ function serveReport(report = aReport()) {
     http.get(at("/runs/:id/report"), () => HttpResponse.json(report)),
     http.post(at("/runs/:id/report/versions"), async ({ request }) => {
       saved.push((await request.json()) as Record<string, unknown>);
-      return HttpResponse.json(aReport({ version: 2, latest_version: 2, base_version: 1, edited_by: "web_ui" }), {
-        status: 201,
-      });
+      return HttpResponse.json(
+        aReport({ version: 2, latest_version: 2, base_version: 1, edited_by: "web_ui", editor: "person" }),
+        {
+          status: 201,
+        },
+      );
     }),
   );
   return saved;
@@ -227,12 +230,12 @@ test("the claim table filters by verdict, jumps to the sentence, and shows both 
 });
 
 const VERSIONS = [
-  { version: 2, edited_by: "web_ui", note: "Milder <b>", base_version: 1 },
-  { version: 1, edited_by: null, note: "", base_version: null },
+  { version: 2, edited_by: "web_ui", editor: "person", note: "Milder <b>", base_version: 1 },
+  { version: 1, edited_by: null, editor: null, note: "", base_version: null },
 ].map((one) => ({ ...one, created_at: "2026-03-01T10:00:00Z", title: "T", author: "gpt" }));
 
 test("versions are listed, an earlier one is shown as such and restored", async () => {
-  serveReport(aReport({ version: 2, latest_version: 2, edited_by: "web_ui", base_version: 1 }));
+  serveReport(aReport({ version: 2, latest_version: 2, edited_by: "web_ui", editor: "person", base_version: 1 }));
   let restored: unknown = null;
   server.use(
     http.get(at("/runs/:id/report"), ({ request }) =>

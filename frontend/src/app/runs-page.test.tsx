@@ -100,6 +100,7 @@ test("a search marks its words and shows passages of documents beside the first 
     start: 0,
     end: 4,
     text: "Salt.",
+    marks: [{ start: 0, end: 4 }],
     score: 1,
   };
   server.use(http.get(at("/library/search"), () => HttpResponse.json({ items: [hit], notices: [] })));
@@ -108,6 +109,7 @@ test("a search marks its words and shows passages of documents beside the first 
   expect(screen.getByText("sea", { selector: "mark" })).toBeVisible();
   const passages = await screen.findByRole("region", { name: "Passages in documents" });
   expect(await within(passages).findByRole("link", { name: "Salt" })).toBeVisible();
+  expect(within(passages).getByText("Salt", { selector: "mark" })).toBeVisible();
   await user.click(screen.getByRole("button", { name: "Show all runs that match" }));
   await waitFor(() => expect(screen.queryByRole("button", { name: "Show all runs that match" })).toBeNull());
   expect(router.state.location.search).toMatchObject({ q: "river", all: true });

@@ -1,5 +1,6 @@
 """Routes for the document library: documents, search, and passages in context."""
 
+import asyncio
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -110,7 +111,7 @@ async def search_library(
     """Search the library for the passages that match a query best."""
     scope = LibraryScope(() if collection is None else (collection,))
     result = await library.search_library(deps.database, caller.tenant_id, q, limit, scope, deps.library_models)
-    hits = [serializers.serialize_search_hit(hit) for hit in result.hits]
+    hits = await asyncio.to_thread(serializers.serialize_search_hits, result.hits, q)
     return SearchHitPage(items=hits, notices=list(result.notices))
 
 

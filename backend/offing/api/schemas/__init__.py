@@ -10,9 +10,11 @@ from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
 from offing.core.report_changes import ChangeKind
+from offing.core.report_editor import ReportEditor
 from offing.core.report_style import ReportStyle
 from offing.core.run import TURNS_BY_DEPTH, CancelMode, Depth, RunStatus, StopReason
 from offing.core.step import StepKind
+from offing.core.step_codes import StepSummaryCode
 from offing.core.tool_policy import ToolPolicy
 from offing.core.url import InvalidUrl
 from offing.core.web_domains import MAX_DOMAINS, normalize_domains
@@ -393,6 +395,15 @@ class RunDeletionOut(ApiModel):
     kept_fork_ids: list[UUID] = Field(description="Forks of the deleted runs. They stay with the steps they copied.")
 
 
+class StepSummaryOut(ApiModel):
+    """What a step says, so that a client can say it in the reader's language."""
+
+    code: StepSummaryCode
+    parameters: dict[str, bool | int | str | list[int] | list[str]] = Field(
+        description="What the text of the code names. Each code has its own."
+    )
+
+
 class StepOut(ApiModel):
     """A step as shown in a timeline. Event streams carry these."""
 
@@ -402,6 +413,10 @@ class StepOut(ApiModel):
     label: str
     title: str
     detail: str
+    summary: StepSummaryOut | None = Field(
+        description="What title and detail say in English. null: they are the words of a person, a model or a graph, "
+        "and no code stands for them."
+    )
     ok: bool
     ms: int | None
     tokens: int
@@ -627,6 +642,7 @@ class ReportOut(ApiModel):
         description="The person who saved this version, or engine and model of the follow-up that made it. "
         "null: the run wrote it."
     )
+    editor: ReportEditor | None = Field(description="What kind of editor that is. null: the run wrote it.")
     follow_up_run_id: UUID | None = Field(description="The follow-up that made this version. null: none did.")
     note: str = Field(description="What the person noted, or the text of the follow-up. Empty: nothing.")
     base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
@@ -689,6 +705,7 @@ class SearchHitOut(ApiModel):
     start: int
     end: int
     text: str
+    marks: list[MarkOut] = Field(description="The searched words in the text, in order. Empty: only its meaning fits.")
     score: float
 
 

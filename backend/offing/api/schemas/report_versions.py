@@ -14,6 +14,7 @@ from offing.core.report_edit import (
     NewCitation,
     ReportEdit,
 )
+from offing.core.report_editor import ReportEditor, find_editor
 from offing.core.tool import SourceSpan
 from offing.storage.reports import ReportVersionRow
 from offing.telemetry.redaction import remove_secrets
@@ -102,6 +103,7 @@ class ReportVersionOut(ApiModel):
         description="The person who saved the version, or engine and model of the follow-up that made it. "
         "null: the run wrote it."
     )
+    editor: ReportEditor | None = Field(description="What kind of editor that is. null: the run wrote it.")
     follow_up_run_id: UUID | None = Field(description="The follow-up that made the version. null: none did.")
     note: str = Field(description="What the person noted, or the text of the follow-up. Empty: nothing.")
     base_version: int | None = Field(description="The version that was edited or restored. null: the run wrote it.")
@@ -158,6 +160,7 @@ def serialize_version(row: ReportVersionRow) -> ReportVersionOut:
         title=row.title,
         author=row.written_by,
         edited_by=row.edited_by,
+        editor=find_editor(row.edited_by, row.edited_in),
         follow_up_run_id=row.edited_in,
         note=row.note,
         base_version=row.base_version,

@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { Hits } from "@/shared/api/library";
+import { MarkedText } from "@/shared/runs/marked-text";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 
 /** Passages that match a search, best first, below what the search could not do. */
@@ -27,7 +28,7 @@ export function HitList({ query }: { query: Loadable<Hits> }) {
               {items.map((hit) => (
                 <li key={`${hit.text_id} ${hit.start}`}>
                   <p dir="auto" className="hit-text">
-                    {hit.text}
+                    <MarkedText text={hit.text} marks={hit.marks} />
                   </p>
                   <p dir="auto" className="hit-source">
                     {hit.title}

@@ -2,6 +2,7 @@ import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useEffect } from "react";
+import { stepTexts } from "@/shared/format/step-texts";
 import { findSeqs, parseMark } from "@/shared/minimap/marks";
 import { listLoadedSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
@@ -104,13 +105,14 @@ export function PlanRail({ runId, log, marks, active, selected, loadRange, onPic
           {listLoadedSteps(log, visibleMemories)
             .filter((step) => parseMark(marks[step.seq - 1]) === "m")
             .reverse()
-            .map((step) => (
-              <li key={step.seq}>
-                <button type="button" onClick={() => onPick(step.seq)}>
-                  <span dir="auto">{step.title}</span>
-                  {step.detail && (
+            .map((step) => ({ seq: step.seq, ...stepTexts(step) }))
+            .map(({ seq, title, detail }) => (
+              <li key={seq}>
+                <button type="button" onClick={() => onPick(seq)}>
+                  <span dir="auto">{title}</span>
+                  {detail && (
                     <span dir="auto" className="quiet">
-                      {step.detail}
+                      {detail}
                     </span>
                   )}
                 </button>

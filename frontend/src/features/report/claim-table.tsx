@@ -9,7 +9,7 @@ import { Table } from "@/shared/ui/table";
 import { CitationMarker } from "./citation-marker";
 import styles from "./claim-table.module.css";
 import { splitCells } from "./report-blocks";
-import { listClaims, listPremises, VERDICT_LABELS, VERDICTS } from "./sentence-marks";
+import { listClaims, listPremises, sentenceReasons, VERDICT_LABELS, VERDICTS } from "./sentence-marks";
 
 interface ClaimsProps {
   report: Report;
@@ -108,7 +108,7 @@ interface ReasonProps {
 function Reason(props: ReasonProps) {
   const { claim } = props;
   if (claim.verdict === "conclusion") return <Premises {...props} />;
-  const text = claim.reasons.join("; ") || claim.judgment?.reason;
+  const text = sentenceReasons(claim).join("; ") || claim.judgment?.reason;
   return text ? (
     <span dir="auto" className={styles.reason}>
       {text}

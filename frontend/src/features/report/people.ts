@@ -9,15 +9,11 @@ export function describePerson(name: string): string {
   return name.startsWith("key:") ? t`with the API key ${name.slice("key:".length)}` : t`by ${name}`;
 }
 
-/** How stored versions name a graph's own writer. */
-// Not translated: a value that the server stores.
-const NO_MODEL = "the graph's own writer, without a model";
-
-type Version = Pick<ReportVersion, "edited_by" | "follow_up_run_id">;
+type Version = Pick<ReportVersion, "edited_by" | "editor">;
 
 /** Describe who made a version, as in "edited in the web UI". */
-export function describeAuthor({ edited_by: by, follow_up_run_id: run }: Version): string {
-  if (by === null) return t`written by the run`;
-  if (run === null) return t`edited ${describePerson(by)}`;
-  return by === NO_MODEL ? t`edited by a follow-up without a model` : t`edited by a follow-up (${by})`;
+export function describeAuthor({ edited_by: by, editor }: Version): string {
+  if (by === null || editor === null) return t`written by the run`;
+  if (editor === "person") return t`edited ${describePerson(by)}`;
+  return editor === "no_model" ? t`edited by a follow-up without a model` : t`edited by a follow-up (${by})`;
 }

@@ -47,18 +47,19 @@ test("the header of a table supports nothing", () => {
   expect(hasSupport(aReport())).toBe(true);
 });
 
-test("a mark has the reasons of the server, and a long one is cut in the text", () => {
+test("a mark has the reasons of rules and checker, and a long one is cut in the text", () => {
   expect(sentenceMark(aSentence())).toBeNull();
-  const reasons = ["no source", "E9 was not retrieved."];
-  expect(sentenceMark(aSentence({ supported: false, reasons }))).toEqual({
+  const rejected = ["E9 was not retrieved."];
+  expect(sentenceMark(aSentence({ supported: false, rule_verdict: "not_found", rejected }))).toEqual({
     label: "no source",
     reason: "no source; E9 was not retrieved.",
     isConclusion: false,
   });
-  const long = `checker: contradicted by [2]: ${"another year ".repeat(9)}`;
-  const mark = sentenceMark(aSentence({ supported: false, reasons: [long] }));
+  const reason = "another year ".repeat(9);
+  const judgment = { verdict: "contradicted", reason, passage: 2, contradiction: 2 } as const;
+  const mark = sentenceMark(aSentence({ supported: false, judgment }));
   expect(mark?.label).toHaveLength(61);
-  expect(mark?.reason).toBe(long);
+  expect(mark?.reason).toBe(`checker: contradicted by [2]: ${reason}`);
 });
 
 test("a conclusion is no unsupported sentence, and leads to the sentences that it follows from", () => {

@@ -1,8 +1,9 @@
 /** What the server says of the sentences of a report: verdicts, and the reasons why a sentence is marked. Pure. */
 
-import type { MessageDescriptor } from "@lingui/core";
+import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { Report, Sentence, Verdict } from "@/shared/api/reports";
+import { joinParts } from "@/shared/format/lists";
 import type { Tone } from "@/shared/ui/badge";
 
 export const VERDICTS: readonly Verdict[] = ["supported", "partly", "not_found", "contradicted", "conclusion"];
@@ -46,13 +47,45 @@ interface SentenceMark {
 
 const MAX_LABEL_CHARS = 60;
 
-/** Return the mark of a sentence in the words of the server. `null` means that its sources support it. */
-export function sentenceMark({ supported, verdict, reasons }: Sentence): SentenceMark | null {
+/** Return why a sentence is not supported. What a checker says is in its own words. Empty means that it is. */
+export function sentenceReasons(sentence: Sentence): string[] {
+  return sentence.supported || sentence.verdict === "conclusion"
+    ? []
+    : [...ruleReasons(sentence), ...checkerReasons(sentence)];
+}
+
+const OBJECTIONS: Record<Verdict, MessageDescriptor> = {
+  supported: msg`supported`,
+  partly: msg`partly supported`,
+  not_found: msg`not found`,
+  contradicted: msg`contradicted`,
+  conclusion: msg`conclusion`,
+};
+
+function ruleReasons(sentence: Sentence): string[] {
+  const { rule_verdict: verdict, citations, passages, rejected, unsupported_values: values } = sentence;
+  if (verdict === "supported") return [];
+  if (citations.length > 0) return [t`not in the quotes: ${joinParts(values)}`];
+  return [passages.length > 0 ? t`passage only, no words quoted` : t`no source`, ...rejected];
+}
+
+function checkerReasons({ judgment }: Sentence): string[] {
+  if (!judgment || judgment.verdict === "supported") return [];
+  const verdict = i18n._(OBJECTIONS[judgment.verdict]);
+  const passage = judgment.contradiction === null ? "" : `[${judgment.contradiction}]`;
+  const objection = passage ? t`checker: ${verdict} by ${passage}` : t`checker: ${verdict}`;
+  return [judgment.reason ? `${objection}: ${judgment.reason}` : objection];
+}
+
+/** Return the mark of a sentence. `null` means that its sources support it. */
+export function sentenceMark(sentence: Sentence): SentenceMark | null {
+  const { supported, verdict } = sentence;
   if (supported) return null;
   if (verdict === "conclusion") {
     const reason = t`It cites nothing, and follows from sentences that do. Nobody has checked that it follows.`;
     return { label: t`conclusion`, reason, isConclusion: true };
   }
+  const reasons = sentenceReasons(sentence);
   const [first = ""] = reasons;
   const label = first.length > MAX_LABEL_CHARS ? `${first.slice(0, MAX_LABEL_CHARS).trimEnd()}…` : first;
   return { label, reason: reasons.join("; "), isConclusion: false };

@@ -5,8 +5,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
-import type { Run, RunStatus, StopReason } from "@/shared/api/runs";
+import type { Run, RunStatus } from "@/shared/api/runs";
 import { joinParts } from "@/shared/format/lists";
+import { STOP_NAMES } from "@/shared/format/stop-names";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
@@ -76,24 +77,6 @@ const STATUS_NAMES: Record<RunStatus, MessageDescriptor> = {
   done: msg`done`,
   failed: msg`failed`,
   cancelled: msg`cancelled`,
-};
-
-const STOP_NAMES: Record<StopReason, MessageDescriptor> = {
-  answered: msg`answered`,
-  nothing_found: msg`nothing found`,
-  saturated: msg`saturated`,
-  turn_limit: msg`turn limit`,
-  token_limit: msg`token limit`,
-  spend_limit: msg`spend limit`,
-  tenant_spend_limit: msg`tenant spend limit`,
-  time_limit: msg`time limit`,
-  context_limit: msg`context limit`,
-  provider_down: msg`provider down`,
-  invalid_output: msg`invalid output`,
-  finish_requested: msg`finish requested`,
-  cancelled: msg`cancelled`,
-  graph_error: msg`graph error`,
-  no_progress: msg`no progress`,
 };
 
 /** Return the status of a child run in two or three words. */

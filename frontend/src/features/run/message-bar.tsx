@@ -5,6 +5,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent } from "react";
 import { type FollowUpKind, hasEnded, type Run, type RunDetail, type Step, sendUserMessage } from "@/shared/api/runs";
 import { useCreateRun } from "@/shared/api/use-create-run";
+import { listReadMessages } from "@/shared/format/step-texts";
 import { findSeqs } from "@/shared/minimap/marks";
 import { updateLog } from "@/shared/stream/apply-events";
 import { addSteps, type StepLog, stepAt } from "@/shared/stream/step-log";
@@ -75,7 +76,7 @@ function LastMessage({ log, marks }: { log: StepLog; marks: string }) {
 
 /** A run records that it read messages, and names their steps. */
 function hasRead(note: Step | undefined, message: number): boolean {
-  return note?.label === "message read" && (note.detail.match(/\d+/g) ?? []).map(Number).includes(message);
+  return note !== undefined && listReadMessages(note).includes(message);
 }
 
 /** A change of the plan is a user message, too. The plan says how far it is. */

@@ -1,6 +1,7 @@
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
+import { stepTexts } from "@/shared/format/step-texts";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { findSeqs, LEGEND, parseMark, type StepMark } from "@/shared/minimap/marks";
 import { StepMinimap } from "@/shared/minimap/step-minimap";
@@ -75,5 +76,5 @@ function resumeNote(marks: string, log: StepLog): string {
   const markers = findSeqs(marks, ["h" satisfies StepMark]);
   const last = markers.findLast((seq) => stepAt(log, seq)?.kind === "resumed");
   const step = last === undefined ? undefined : stepAt(log, last);
-  return step && parseMark(marks[step.seq - 1]) === "h" ? t`${step.title} · step ${step.seq}` : "";
+  return step && parseMark(marks[step.seq - 1]) === "h" ? t`${stepTexts(step).title} · step ${step.seq}` : "";
 }

@@ -1,4 +1,4 @@
-import { msg, t } from "@lingui/core/macro";
+import { msg, plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import type { ReactNode } from "react";
 import { hasEnded, type RunDetail } from "@/shared/api/runs";
@@ -105,7 +105,13 @@ function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
 /** Return what a run without a worker waits for. */
 function waitText(run: RunDetail): string {
   if (run.status === "queued") return t`waiting for a worker`;
-  if (run.status === "paused") return waitingFor(run.waiting_for ?? t`someone to resume it`);
+  if (run.status === "paused") return waitingFor(t`someone to resume it`);
+  if (run.pending_input_requests > 0) {
+    return plural(run.pending_input_requests, {
+      one: "waiting for your answer",
+      other: "waiting for # answers of yours",
+    });
+  }
   return waitingFor(run.waiting_for ?? t`an unknown condition`);
 }
 

@@ -3,6 +3,7 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { passagesQuery } from "@/shared/api/library";
+import { MarkedText } from "@/shared/runs/marked-text";
 import { Loaded } from "@/shared/ui/loaded";
 import styles from "./runs.module.css";
 
@@ -48,7 +49,7 @@ export function PassageMatches({ search }: { search: string }) {
                     </span>
                   )}
                   <p dir="auto" className={styles.passage}>
-                    {hit.text}
+                    <MarkedText text={hit.text} marks={hit.marks} />
                   </p>
                 </li>
               ))}

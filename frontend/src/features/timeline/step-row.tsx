@@ -5,6 +5,8 @@ import { memo } from "react";
 import { parseFiles } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
 import { formatDateTime, formatMs } from "@/shared/format/numbers";
+import { stepLabel } from "@/shared/format/step-labels";
+import { stepTexts } from "@/shared/format/step-texts";
 import { useLanguage } from "@/shared/language/language";
 import { MARK_STYLES, markForStep } from "@/shared/minimap/marks";
 import { Loaded } from "@/shared/ui/loaded";
@@ -31,6 +33,7 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
   const { runId, seq, step, previousTurn, excerpt, selected, open, onToggle } = props;
   useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
+  const { title, detail } = stepTexts(step);
   const newTurn = step.turn > 0 && step.turn !== previousTurn;
   return (
     <>
@@ -52,14 +55,14 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
         <StepKind step={step} />
         <span className="step-body">
           <span dir="auto" className="step-title">
-            {step.title}
+            {title}
           </span>
-          {step.detail && (
+          {detail && (
             <span dir="auto" className="step-detail">
-              {step.detail}
+              {detail}
             </span>
           )}
-          {excerpt && excerpt !== step.detail && (
+          {excerpt && excerpt !== detail && (
             <span dir="auto" className="step-excerpt">
               {excerpt}
             </span>
@@ -81,10 +84,9 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
 
 function StepKind({ step }: { step: Step }) {
   const { color } = MARK_STYLES[markForStep(step)];
-  const label = step.ok ? step.label || step.kind : t`failed`;
   return (
     <span className="step-kind" style={{ color: `var(${color === "--sun-mark" ? "--sun" : color})` }}>
-      {label}
+      {stepLabel(step)}
     </span>
   );
 }

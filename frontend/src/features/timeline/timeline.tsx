@@ -5,6 +5,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { MAX_MATCHES, type StepMatches, stepMatchesQuery } from "@/shared/api/run-views";
 import { formatCount } from "@/shared/format/numbers";
+import { stepTexts } from "@/shared/format/step-texts";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
@@ -83,7 +84,10 @@ export function Timeline(props: TimelineProps) {
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => scroller,
-    estimateSize: (index) => (stepAt(log, seqOfRow(rows, index))?.detail === "" ? ONE_LINE_ROW_HEIGHT : ROW_HEIGHT),
+    estimateSize: (index) => {
+      const step = stepAt(log, seqOfRow(rows, index));
+      return step && stepTexts(step).detail === "" ? ONE_LINE_ROW_HEIGHT : ROW_HEIGHT;
+    },
     getItemKey: (index) => seqOfRow(rows, index),
     overscan: 8,
     scrollMargin: margin,

@@ -7,6 +7,7 @@ export type RunStatus = Schemas["RunStatus"];
 export type StopReason = Schemas["StopReason"];
 export type Live = Schemas["LiveStatusOut"];
 export type Step = Schemas["StepOut"];
+export type StepSummaryCode = Schemas["StepSummaryCode"];
 export type StepKind = Schemas["StepKind"];
 export type RunRequest = Schemas["RunIn"];
 export type ForkRequest = Schemas["ForkIn"];

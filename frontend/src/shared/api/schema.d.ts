@@ -3984,7 +3984,7 @@ export interface components {
          *       "items": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
-         *           "detail": "8 passages in 5 documents",
+         *           "detail": "8 passages from 5 sources",
          *           "kind": "tool_result",
          *           "label": "search",
          *           "ms": 12,
@@ -3994,6 +3994,16 @@ export interface components {
          *           },
          *           "run_id": "01980000-0000-7000-8000-00000000000a",
          *           "seq": 6,
+         *           "summary": {
+         *             "code": "library_searched",
+         *             "parameters": {
+         *               "number": 0,
+         *               "origin": "",
+         *               "passages": 8,
+         *               "size": 0,
+         *               "sources": 5
+         *             }
+         *           },
          *           "title": "connection pooling",
          *           "tokens": 0,
          *           "turn": 1
@@ -6378,6 +6388,12 @@ export interface components {
             title: string;
         };
         /**
+         * ReportEditor
+         * @description What kind of editor made a version.
+         * @enum {string}
+         */
+        ReportEditor: "person" | "model" | "no_model";
+        /**
          * ReportLength
          * @enum {string}
          */
@@ -6436,6 +6452,7 @@ export interface components {
          *       "conflicts": [],
          *       "created_at": "2026-11-21T09:00:00Z",
          *       "edited_by": null,
+         *       "editor": null,
          *       "follow_up_run_id": null,
          *       "judged_by": "The verdicts are given by rules and by openai/gpt-5.2, which judged 1 of 1 sentences.",
          *       "latest_version": 1,
@@ -6529,6 +6546,8 @@ export interface components {
              * @description The person who saved this version, or engine and model of the follow-up that made it. null: the run wrote it.
              */
             edited_by: string | null;
+            /** @description What kind of editor that is. null: the run wrote it. */
+            editor: components["schemas"]["ReportEditor"] | null;
             /** @description The earlier report that this one follows, with the changes. null: it follows none. */
             follow_up?: components["schemas"]["FollowUpOutcomeOut"] | null;
             /**
@@ -6622,6 +6641,8 @@ export interface components {
              * @description The person who saved the version, or engine and model of the follow-up that made it. null: the run wrote it.
              */
             edited_by: string | null;
+            /** @description What kind of editor that is. null: the run wrote it. */
+            editor: components["schemas"]["ReportEditor"] | null;
             /**
              * Follow Up Run Id
              * @description The follow-up that made the version. null: none did.
@@ -6646,6 +6667,7 @@ export interface components {
          *           "base_version": 1,
          *           "created_at": "2026-11-21T09:00:00Z",
          *           "edited_by": "web_ui",
+         *           "editor": "person",
          *           "follow_up_run_id": null,
          *           "note": "Shorter",
          *           "title": "How undici reuses connections",
@@ -8780,6 +8802,11 @@ export interface components {
             end: number;
             /** Heading */
             heading: string;
+            /**
+             * Marks
+             * @description The searched words in the text, in order. Empty: only its meaning fits.
+             */
+            marks: components["schemas"]["MarkOut"][];
             /** Score */
             score: number;
             /**
@@ -8806,6 +8833,12 @@ export interface components {
          *         {
          *           "end": 196,
          *           "heading": "Class: Pool",
+         *           "marks": [
+         *             {
+         *               "end": 6,
+         *               "start": 2
+         *             }
+         *           ],
          *           "score": 11.2,
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
          *           "start": 120,
@@ -9652,7 +9685,7 @@ export interface components {
          * StepDetail
          * @example {
          *       "at": "2026-11-21T09:00:00Z",
-         *       "detail": "8 passages in 5 documents",
+         *       "detail": "8 passages from 5 sources",
          *       "kind": "tool_result",
          *       "label": "search",
          *       "ms": 12,
@@ -9665,6 +9698,16 @@ export interface components {
          *       },
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "seq": 6,
+         *       "summary": {
+         *         "code": "library_searched",
+         *         "parameters": {
+         *           "number": 0,
+         *           "origin": "",
+         *           "passages": 8,
+         *           "size": 0,
+         *           "sources": 5
+         *         }
+         *       },
          *       "title": "connection pooling",
          *       "tokens": 0,
          *       "turn": 1
@@ -9696,6 +9739,8 @@ export interface components {
             run_id: string;
             /** Seq */
             seq: number;
+            /** @description What title and detail say in English. null: they are the words of a person, a model or a graph, and no code stands for them. */
+            summary: components["schemas"]["StepSummaryOut"] | null;
             /** Title */
             title: string;
             /** Tokens */
@@ -9750,13 +9795,23 @@ export interface components {
          * @description A step as shown in a timeline. Event streams carry these.
          * @example {
          *       "at": "2026-11-21T09:00:00Z",
-         *       "detail": "8 passages in 5 documents",
+         *       "detail": "8 passages from 5 sources",
          *       "kind": "tool_result",
          *       "label": "search",
          *       "ms": 12,
          *       "ok": true,
          *       "run_id": "01980000-0000-7000-8000-00000000000a",
          *       "seq": 6,
+         *       "summary": {
+         *         "code": "library_searched",
+         *         "parameters": {
+         *           "number": 0,
+         *           "origin": "",
+         *           "passages": 8,
+         *           "size": 0,
+         *           "sources": 5
+         *         }
+         *       },
          *       "title": "connection pooling",
          *       "tokens": 0,
          *       "turn": 1
@@ -9784,6 +9839,8 @@ export interface components {
             run_id: string;
             /** Seq */
             seq: number;
+            /** @description What title and detail say in English. null: they are the words of a person, a model or a graph, and no code stands for them. */
+            summary: components["schemas"]["StepSummaryOut"] | null;
             /** Title */
             title: string;
             /** Tokens */
@@ -9797,13 +9854,23 @@ export interface components {
          *       "items": [
          *         {
          *           "at": "2026-11-21T09:00:00Z",
-         *           "detail": "8 passages in 5 documents",
+         *           "detail": "8 passages from 5 sources",
          *           "kind": "tool_result",
          *           "label": "search",
          *           "ms": 12,
          *           "ok": true,
          *           "run_id": "01980000-0000-7000-8000-00000000000a",
          *           "seq": 6,
+         *           "summary": {
+         *             "code": "library_searched",
+         *             "parameters": {
+         *               "number": 0,
+         *               "origin": "",
+         *               "passages": 8,
+         *               "size": 0,
+         *               "sources": 5
+         *             }
+         *           },
          *           "title": "connection pooling",
          *           "tokens": 0,
          *           "turn": 1
@@ -9820,6 +9887,26 @@ export interface components {
              * @description Cursor for the next page. null: this is the last page.
              */
             next: string | null;
+        };
+        /**
+         * StepSummaryCode
+         * @description What a step says. The web UI has a text in each language for each code.
+         * @enum {string}
+         */
+        StepSummaryCode: "started" | "paused" | "resumed" | "recovered" | "forked" | "upgraded" | "ended" | "messages_read" | "plan_changed" | "plan_read" | "plan_edited" | "question_clarified" | "continued" | "role_skipped" | "arguments_planned" | "window_learned" | "follow_up" | "mode_chosen" | "mode_changed" | "verdict" | "claims_checked" | "sentences_revised" | "questions_to_person" | "report" | "memory" | "library_searched" | "web_searched" | "source_read" | "child_run_ended" | "child_runs_denied" | "reports_recalled" | "notes_recalled" | "tool_policy_restricted" | "tool_policy_kept";
+        /**
+         * StepSummaryOut
+         * @description What a step says, so that a client can say it in the reader's language.
+         */
+        StepSummaryOut: {
+            code: components["schemas"]["StepSummaryCode"];
+            /**
+             * Parameters
+             * @description What the text of the code names. Each code has its own.
+             */
+            parameters: {
+                [key: string]: boolean | number | string | number[] | string[];
+            };
         };
         /**
          * StopReason
