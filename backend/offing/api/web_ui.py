@@ -1,4 +1,4 @@
-"""Serve the built files of the web UI, with `index.html` for every address that the web UI routes itself."""
+"""Serve the built files of the web UI, with a page for every address that the web UI routes itself."""
 
 from pathlib import Path
 
@@ -18,6 +18,18 @@ IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 PAGES = frozenset({"", ".", "runs", "library", "training", "settings", "sign-in", "shared", "stories"})
 """First segments of the addresses that the web UI routes itself. Starlette calls the root `.`."""
 
+PAGE_FILES = {
+    "library": "library.html",
+    "runs": "runs.html",
+    "settings": "settings.html",
+    "shared": "shared.html",
+    "sign-in": "sign-in.html",
+    "training": "training.html",
+}
+"""The page of each first segment. Each names the files that its view needs. Other addresses get `index.html`, whose
+code shows every view, too, but fetches its files later.
+"""
+
 ENCODED_SUFFIXES = {"br": ".br", "gzip": ".gz"}
 """Content codings, the better first, and the suffixes of the files that the build compressed with them."""
 
@@ -28,8 +40,8 @@ NOT_BUILT_HTML = (
 
 
 class WebUI(StaticFiles):
-    """Static files, compressed if the browser accepts it. Every address of a page gets `index.html`, and so does
-    every other one without a suffix that a browser opens; the page then says that there is none.
+    """Static files, compressed if the browser accepts it. Every address of a page gets its page, and every other one
+    without a suffix that a browser opens gets `index.html`, which says that there is none.
     """
 
     async def get_response(self, path: str, scope: Scope) -> Response:
@@ -38,7 +50,7 @@ class WebUI(StaticFiles):
             raise HTTPException(404, "There is no such route.")
         if "." not in name and not path.startswith(HASHED_DIR):
             check_page_request(path, Headers(scope=scope).get("accept", ""))
-            path = "index.html"
+            path = await anyio.to_thread.run_sync(self._find_page, path)
         encodings = await anyio.to_thread.run_sync(self._list_encodings, path)
         encoding = choose_encoding(Headers(scope=scope).get("accept-encoding", ""), encodings)
         # The entity tag is made of the time and size of the file that is sent, so each coding has another one.
@@ -51,12 +63,25 @@ class WebUI(StaticFiles):
             response.headers["Content-Encoding"] = encoding
         return response
 
+    def _find_page(self, path: str) -> str:
+        """Return the file of the page for an address. A build without one for each view has only `index.html`."""
+        page = choose_page(path)
+        return page if self.lookup_path(page)[1] else "index.html"
+
     def _list_encodings(self, path: str) -> list[str]:
         """Return the codings in which the build stored a file."""
         try:
             return [name for name, suffix in ENCODED_SUFFIXES.items() if self.lookup_path(path + suffix)[1]]
         except (OSError, ValueError):
             return []  # no file can have this name, which is what the response says
+
+
+def choose_page(path: str) -> str:
+    """Return the file of the page for an address of the web UI."""
+    first, _, rest = path.strip("/").partition("/")
+    if first == "runs" and rest:
+        return "compare.html" if rest == "compare" else "run.html"
+    return PAGE_FILES.get(first, "index.html")
 
 
 def check_page_request(path: str, accepted: str) -> None:

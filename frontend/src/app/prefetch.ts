@@ -24,7 +24,6 @@ export function prefetchScreen(client: QueryClient, { pathname, search }: { path
 function prefetchHome(client: QueryClient): void {
   client.prefetchQuery(recentRunsQuery(""));
   import("@/features/home/home-page").catch(ignore);
-  import("@/features/home/recent-runs").catch(ignore);
 }
 
 function prefetchRuns(client: QueryClient, search: string): void {
@@ -36,4 +35,5 @@ function prefetchRuns(client: QueryClient, search: string): void {
 function prefetchRun(client: QueryClient, runId: string): void {
   client.prefetchQuery(runQuery(runId));
   import("./run-page").catch(ignore);
+  import("./run-parts").catch(ignore);
 }

@@ -28,19 +28,13 @@ import type { RunSearch, Tab } from "./search-params";
 import "./run-page.css";
 
 // Question and status are shown first. The code of the other parts follows at once, each in its place.
-const MinimapPanel = lazyView(
-  msg`the minimap`,
-  async () => (await import("@/features/run/minimap-panel")).MinimapPanel,
-);
-const PlanRail = lazyView(msg`the plan`, async () => (await import("@/features/plan/plan-rail")).PlanRail);
-const MessageBar = lazyView(msg`the message form`, async () => (await import("@/features/run/message-bar")).MessageBar);
-const DigDeeper = lazyView(msg`the action`, async () => (await import("@/features/run/message-bar")).DigDeeper);
-const EvidencePreview = lazyView(
-  msg`the evidence so far`,
-  async () => (await import("@/features/report/evidence-preview")).EvidencePreview,
-);
+const MinimapPanel = lazyView(msg`the minimap`, async () => (await import("./run-parts")).MinimapPanel);
+const PlanRail = lazyView(msg`the plan`, async () => (await import("./run-parts")).PlanRail);
+const MessageBar = lazyView(msg`the message form`, async () => (await import("./run-parts")).MessageBar);
+const DigDeeper = lazyView(msg`the action`, async () => (await import("./run-parts")).DigDeeper);
+const EvidencePreview = lazyView(msg`the evidence so far`, async () => (await import("./run-parts")).EvidencePreview);
+const NoReport = lazyView(msg`the note`, async () => (await import("./run-parts")).NoReport);
 const ExportMenu = lazyView(msg`the export`, async () => (await import("@/features/report/export-menu")).ExportMenu);
-const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
 const loadTimeline = async () => (await import("@/features/timeline/timeline")).Timeline;
 const Timeline = lazyView(msg`the timeline`, loadTimeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);

@@ -1,0 +1,7 @@
+/** The parts that every view of a run shows beside its header, loaded as one. */
+
+export { PlanRail } from "@/features/plan/plan-rail";
+export { EvidencePreview } from "@/features/report/evidence-preview";
+export { NoReport } from "@/features/report/no-report";
+export { DigDeeper, MessageBar } from "@/features/run/message-bar";
+export { MinimapPanel } from "@/features/run/minimap-panel";
