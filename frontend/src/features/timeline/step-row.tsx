@@ -11,6 +11,7 @@ import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
 import { ForkHere } from "./fork-here";
 import { PayloadView } from "./payload-view";
+import { hasTwoLines, startsTurn } from "./row-height";
 
 interface StepRowProps {
   runId: string;
@@ -31,10 +32,10 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
   const { runId, seq, step, previousTurn, excerpt, selected, open, onToggle } = props;
   useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
-  const newTurn = step.turn > 0 && step.turn !== previousTurn;
+  const name = hasTwoLines(step) ? "step two-lines" : "step";
   return (
     <>
-      {newTurn && (
+      {startsTurn(step, previousTurn) && (
         <h2 className="turn">
           <Trans>
             Turn <span className="num">{step.turn}</span>
@@ -43,7 +44,7 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
       )}
       <button
         type="button"
-        className={selected ? "step selected" : "step"}
+        className={selected ? `${name} selected` : name}
         aria-expanded={open}
         aria-current={selected ? "step" : undefined}
         onClick={() => onToggle(seq)}
