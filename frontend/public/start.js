@@ -35,15 +35,15 @@
   const listRequests = ({ pathname, search }) => {
     if (pathname.startsWith("/shared/")) return [];
     const session = "/api/v1/session";
-    if (pathname === "/")
-      return [session, "/api/v1/runs?limit=8&minimap=true&pinned_first=5&latest_of_thread=true"];
+    if (pathname === "/") return [session, "/api/v1/runs?limit=8&minimap=true&pinned_first=5&latest_of_thread=true"];
     if (pathname === "/runs" && !search)
       return [session, "/api/v1/runs?pinned_first=5&latest_of_thread=true&limit=100"];
     const id = /^\/runs\/([\w-]{36})$/.exec(pathname)?.[1];
     if (!id) return [session];
     const run = `/api/v1/runs/${id}`;
     const parameters = new URLSearchParams(search);
-    const isStart = parameters.get("tab") === "timeline" && !["step", "only", "q", "node"].some((key) => parameters.has(key));
+    const isStart =
+      parameters.get("tab") === "timeline" && !["step", "only", "q", "node"].some((key) => parameters.has(key));
     return [session, run, ...(isStart ? [`${run}/steps?after=0&limit=256`] : [])];
   };
 

@@ -25,6 +25,7 @@ export const ON_DEMAND = [
   "src/features/home/composer-notes.tsx",
   "src/features/home/options-panel.tsx",
   "src/features/home/question-list.tsx",
+  "src/features/home/recent-runs.tsx",
   "src/features/home/request-parts.ts",
   "src/features/home/tool-policy.ts",
   "src/features/input-requests/pending-input-requests.tsx",
@@ -103,7 +104,10 @@ export function measure(manifest, sizeOf, texts = {}) {
         .map(({ name, bytes }) => `The chunk ${name} is ${kB(bytes)}. The maximum is ${kB(MAX_CHUNK_BYTES)}.`),
       ...lazy
         .filter((key) => !known.has(key))
-        .map((key) => `${key} is loaded later. Add it to ROUTES of scripts/routes.mjs or ON_DEMAND of scripts/check-size.mjs.`),
+        .map(
+          (key) =>
+            `${key} is loaded later. Add it to ROUTES of scripts/routes.mjs or ON_DEMAND of scripts/check-size.mjs.`,
+        ),
       ...missing.map((key) => `ROUTES names ${key}, which the build does not load on its own.`),
     ],
   };

@@ -9,14 +9,17 @@ const LIBRARIES =
 
 /** What the entry imports, and shared code that nearly every route needs. */
 const APP =
-  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/numbers|api\/(client|server-status|session|runs)\.|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
+  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
 
-/** What the home page, the list of runs and a run share. */
-const SHARED =
-  /src\/(features\/home\/getting-started|shared\/(format\/(run-labels|lists)|minimap\/(marks|geometry|minimap-line)|runs\/marked-text|model-setup\/engine-text|api\/(installation|library|providers|depth|use-create-run)))\./;
+/** Rows of runs: of the home page and of the list of runs. A run shares their labels and marks. */
+const RUN_ROWS =
+  /src\/(features\/home\/getting-started|shared\/(format\/run-labels|minimap\/(marks|geometry|minimap-line)|runs\/(marked-text|answerers)|api\/threads))\./;
+
+/** Small requests and texts of many views. */
+const DATA = /src\/shared\/api\/(installation|library|providers|depth|use-create-run|reports)\./;
 
 /** What the list of runs and a run share. */
-const RUNS = /src\/shared\/(runs\/answerers|ui\/(menu|tabs|toggled)|api\/(threads|run-changes|run-views|reports))\./;
+const RUNS = /src\/shared\/(ui\/(menu|tabs|toggled)|api\/(run-changes|run-views))\./;
 
 /** The form of a question, which the home page shows at once and its options use. */
 const QUESTION = /src\/features\/home\/(validation|request|settings|documents-field)\./;
@@ -31,7 +34,8 @@ export const CHUNKS = [
   ["libraries", LIBRARIES],
   ["app", APP],
   ["virtual", /@tanstack\/(react-virtual|virtual-core)\//],
-  ["shared", SHARED],
+  ["run-rows", RUN_ROWS],
+  ["data", DATA],
   ["run-shared", RUNS],
   ["organize", ORGANIZE],
   ["upload", /src\/shared\/upload\/(upload|use-upload|read-drop|upload-chunk)\./],

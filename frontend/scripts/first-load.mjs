@@ -17,7 +17,8 @@ export function writePage(html, start, manifest, texts, modules) {
   ].filter((link) => !html.includes(link) && !html.includes(`src=${link.split("href=")[1]}`));
   const files = {};
   for (const view of listViews(modules))
-    for (const [language, file] of Object.entries(texts[view] ?? {})) (files[language] ??= []).push(`/${file}`);
+    for (const [language, file] of Object.entries(texts[view] ?? {}))
+      files[language] = [...(files[language] ?? []), `/${file}`];
   return html
     .replace('src="/start.js"', `src="${start}" data-texts='${JSON.stringify(files)}'`)
     .replace("  </head>", `${links.map((link) => `    ${link}\n`).join("")}  </head>`);

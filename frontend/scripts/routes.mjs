@@ -5,7 +5,11 @@
  * are loaded beside the entry before the view shows anything, and `parts` with them, because they are shown right after.
  */
 export const ROUTES = {
-  "/": { file: "index.html", modules: ["src/features/home/home-page.tsx"], parts: [] },
+  "/": {
+    file: "index.html",
+    modules: ["src/features/home/home-page.tsx"],
+    parts: ["src/features/home/recent-runs.tsx"],
+  },
   "/runs": { file: "runs.html", modules: ["src/app/runs-page.tsx"], parts: ["src/app/run-list-view.tsx"] },
   "/runs/$runId": {
     file: "run.html",

@@ -24,6 +24,7 @@ export function prefetchScreen(client: QueryClient, { pathname, search }: { path
 function prefetchHome(client: QueryClient): void {
   client.prefetchQuery(recentRunsQuery(""));
   import("@/features/home/home-page").catch(ignore);
+  import("@/features/home/recent-runs").catch(ignore);
 }
 
 function prefetchRuns(client: QueryClient, search: string): void {

@@ -6,12 +6,12 @@ import { readDraft, storeDraft } from "@/shared/ui/drafts";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { Composer } from "./composer";
-import { LatestRuns } from "./recent-runs";
 import { useFirstVisit } from "./use-first-visit";
 import "./home-page.css";
 
 // Below the form, which is shown first.
 const FirstVisit = lazyView(msg`the first steps`, async () => (await import("./first-visit")).FirstVisit);
+const LatestRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).LatestRuns);
 
 interface HomePageProps {
   /** A question to put into the form. `null` means that the form keeps its draft. */
