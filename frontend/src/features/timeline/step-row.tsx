@@ -32,7 +32,6 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
   const { runId, seq, step, previousTurn, excerpt, selected, open, onToggle } = props;
   useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
-  const name = hasTwoLines(step) ? "step two-lines" : "step";
   return (
     <>
       {startsTurn(step, previousTurn) && (
@@ -44,7 +43,8 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
       )}
       <button
         type="button"
-        className={selected ? `${name} selected` : name}
+        className={selected ? "step selected" : "step"}
+        data-lines={hasTwoLines(step) ? 2 : 1}
         aria-expanded={open}
         aria-current={selected ? "step" : undefined}
         onClick={() => onToggle(seq)}
