@@ -143,11 +143,13 @@ function wholeCatalogs(locales: readonly string[]): string {
 }
 
 const FETCH_FILES = `
+import { takeEarlyResponse } from "@/shared/api/early-responses";
 const FILES = ${FILES_PLACEHOLDER};
 export async function fetchTexts(view, language) {
   const file = FILES[view];
   if (!file) return {};
-  const response = await fetch(import.meta.env.BASE_URL + "assets/" + file + "." + language + ".json");
+  const address = import.meta.env.BASE_URL + "assets/" + file + "." + language + ".json";
+  const response = await (takeEarlyResponse(address) ?? fetch(address));
   if (!response.ok) throw new Error("The texts of a view could not be loaded: " + response.status);
   return await response.json();
 }`;
@@ -208,7 +210,7 @@ function viewTexts(): Plugin {
       const { names, paths, contents } = writeTextFiles(parts, await compileTexts());
       table = JSON.stringify(names);
       for (const [path, content] of contents) this.emitFile({ type: "asset", fileName: path, source: content });
-      // `scripts/check-size.mjs` reads it.
+      // `scripts/first-load.mjs` and `scripts/check-size.mjs` read it.
       this.emitFile({ type: "asset", fileName: ".vite/texts.json", source: JSON.stringify(paths) });
     },
     renderChunk(code) {

@@ -7,28 +7,17 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync } from "node:zlib";
+import { listLoaded, listViews, listWithEntry, ROUTES } from "./routes.mjs";
 
 const MAX_ROUTE_BYTES = 135_000;
 const MAX_CHUNK_BYTES = 80_000;
-
-/** The modules that each route loads beside the entry before it shows anything. */
-export const ROUTES = {
-  "/": ["src/features/home/home-page.tsx"],
-  "/runs": ["src/app/runs-page.tsx"],
-  "/runs/$runId": ["src/app/run-page.tsx"],
-  "/runs/compare": ["src/features/compare/compare-page.tsx"],
-  "/library": ["src/features/library/library-page.tsx"],
-  "/training": ["src/features/training/training-page.tsx"],
-  "/settings": ["src/features/settings/settings-page.tsx"],
-  "/shared/$token": ["src/features/report/shared-page.tsx"],
-  "/sign-in": ["src/features/session/sign-in.tsx"],
-};
 
 /** Parts of a view that are loaded after it, and what is loaded when a person opens something. */
 export const ON_DEMAND = [
   "src/features/settings/notifications-section.tsx",
   "src/app/command-palette.tsx",
   "src/app/run-list-view.tsx",
+  "src/app/run-parts.ts",
   "src/features/cost/cost-view.tsx",
   "src/features/graph-drawing/graph-view.tsx",
   "src/features/graph-state/graph-state-view.tsx",
@@ -42,19 +31,14 @@ export const ON_DEMAND = [
   "src/features/input-requests/pending-input-requests.tsx",
   "src/features/notifications/notification-bell.tsx",
   "src/features/notifications/notification-list.tsx",
-  "src/features/plan/plan-rail.tsx",
-  "src/features/report/evidence-preview.tsx",
   "src/features/report/evidence.tsx",
   "src/features/report/export-menu.tsx",
-  "src/features/report/no-report.tsx",
   "src/features/report/report-tab.tsx",
   "src/features/report/report-tools.ts",
   "src/features/report/report-view.tsx",
   "src/features/run/answer-drafts.tsx",
   "src/features/run/follow-up.ts",
   "src/features/run/forked-from.tsx",
-  "src/features/run/message-bar.tsx",
-  "src/features/run/minimap-panel.tsx",
   "src/features/run/run-failure.tsx",
   "src/features/run/run-menu.tsx",
   "src/features/session/settings-form.tsx",
@@ -81,14 +65,6 @@ export const ON_DEMAND = [
   "src/shared/document/document-reader.tsx",
 ];
 
-/** Return the keys of the manifest that a module loads at once. */
-function listLoaded(manifest, key, seen = new Set()) {
-  if (seen.has(key)) return seen;
-  seen.add(key);
-  for (const next of manifest[key].imports ?? []) listLoaded(manifest, next, seen);
-  return seen;
-}
-
 /** Return the scripts and style sheets of the keys. */
 function listFiles(manifest, keys) {
   return new Set([...keys].flatMap((key) => [manifest[key].file, ...(manifest[key].css ?? [])]));
@@ -102,24 +78,20 @@ export function measure(manifest, sizeOf, texts = {}) {
   const entry = Object.keys(manifest).find((key) => manifest[key].isEntry);
   const first = listLoaded(manifest, entry);
   const sum = (files) => [...files].reduce((total, file) => total + sizeOf(file), 0);
-  const routes = Object.entries(ROUTES).map(([route, modules]) => {
-    const keys = new Set([
-      ...first,
-      ...modules.flatMap((key) => (manifest[key] ? [...listLoaded(manifest, key)] : [])),
-    ]);
-    const views = ["main", ...modules.map((key) => key.replace(/\.tsx?$/, ""))];
+  const modulesOf = Object.values(ROUTES).flatMap(({ modules }) => modules);
+  const routes = Object.entries(ROUTES).map(([route, { modules }]) => {
+    const keys = listWithEntry(manifest, modules);
+    const views = listViews(modules);
     const languages = new Set(views.flatMap((view) => Object.keys(texts[view] ?? {})));
     const textBytes = [...languages].map((language) => sum(views.flatMap((view) => texts[view]?.[language] ?? [])));
     return { name: route, bytes: sum(listFiles(manifest, keys)) + Math.max(0, ...textBytes) };
   });
-  const known = new Set([...Object.values(ROUTES).flat(), ...ON_DEMAND]);
+  const known = new Set([...modulesOf, ...ON_DEMAND]);
   const lazy = Object.keys(manifest).filter((key) => manifest[key].isDynamicEntry);
   const chunks = Object.keys(manifest)
     .filter((key) => !first.has(key) && manifest[key].file.endsWith(".js"))
     .map((key) => ({ name: key, bytes: sizeOf(manifest[key].file) }));
-  const missing = Object.values(ROUTES)
-    .flat()
-    .filter((key) => !manifest[key]);
+  const missing = modulesOf.filter((key) => !manifest[key]);
   return {
     routes,
     chunks,
@@ -132,7 +104,10 @@ export function measure(manifest, sizeOf, texts = {}) {
         .map(({ name, bytes }) => `The chunk ${name} is ${kB(bytes)}. The maximum is ${kB(MAX_CHUNK_BYTES)}.`),
       ...lazy
         .filter((key) => !known.has(key))
-        .map((key) => `${key} is loaded later. Add it to ROUTES or ON_DEMAND of scripts/check-size.mjs.`),
+        .map(
+          (key) =>
+            `${key} is loaded later. Add it to ROUTES of scripts/routes.mjs or ON_DEMAND of scripts/check-size.mjs.`,
+        ),
       ...missing.map((key) => `ROUTES names ${key}, which the build does not load on its own.`),
     ],
   };

@@ -174,6 +174,46 @@ async def test_the_page_answers_for_its_own_addresses_and_its_assets_are_kept_fo
         assert (await http.get("/assets/none.js")).status_code == 404
 
 
+async def test_each_address_gets_the_page_that_names_the_files_of_its_view(page: Path) -> None:
+    for name in ("runs", "run", "compare", "library", "settings"):
+        (page / f"{name}.html").write_text(f"<!doctype html><title>{name}</title>")
+    app = FastAPI()
+    web_ui.install_web_ui(app, page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        for path, title in (
+            ("/", "Offing"),
+            ("/runs", "runs"),
+            ("/runs/01980000?tab=timeline", "run"),
+            ("/runs/compare", "compare"),
+            ("/settings/models", "settings"),
+            ("/training", "Offing"),
+        ):
+            assert f"<title>{title}</title>" in (await http.get(path)).text, path
+
+
+def test_the_build_writes_each_page_that_the_server_sends() -> None:
+    routes = (Path(__file__).parents[2] / "frontend/scripts/routes.mjs").read_text()
+    written = set(re.findall(r'file: "([^"]+)"', routes))
+    paths = ("", "runs", "runs/01980000", "runs/compare", "library", "training", "settings", "shared/a", "sign-in")
+    assert {web_ui.choose_page(path) for path in paths} == written
+
+
+async def test_an_asset_that_was_sent_once_is_sent_from_memory_and_in_parts(page: Path) -> None:
+    script = page / "assets" / "index-abc123.js"
+    script.write_text("export {}")
+    app = FastAPI()
+    web_ui.install_web_ui(app, page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        first = await http.get("/assets/index-abc123.js")
+        part = await http.get("/assets/index-abc123.js", headers={"Range": "bytes=0-5"})
+        script.unlink()
+        again = await http.get("/assets/index-abc123.js")
+        known = await http.get("/assets/index-abc123.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (part.status_code, part.text) == (206, "export")
+    assert (again.status_code, again.text, again.headers) == (200, "export {}", first.headers)
+    assert known.status_code == 304
+
+
 async def test_a_program_that_probes_for_another_api_gets_no_page_as_its_answer(page: Path) -> None:
     app = FastAPI()
     web_ui.install_web_ui(app, page)

@@ -1,13 +1,16 @@
-"""Serve the built files of the web UI, with `index.html` for every address that the web UI routes itself."""
+"""Serve the built files of the web UI, with a page for every address that the web UI routes itself."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
-from starlette.staticfiles import StaticFiles
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Receive, Scope, Send
 
 HASHED_DIR = "assets/"
@@ -18,6 +21,18 @@ IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 PAGES = frozenset({"", ".", "runs", "library", "training", "settings", "sign-in", "shared", "stories"})
 """First segments of the addresses that the web UI routes itself. Starlette calls the root `.`."""
 
+PAGE_FILES = {
+    "library": "library.html",
+    "runs": "runs.html",
+    "settings": "settings.html",
+    "shared": "shared.html",
+    "sign-in": "sign-in.html",
+    "training": "training.html",
+}
+"""The page of each first segment. Each names the files that its view needs. Other addresses get `index.html`, whose
+code shows every view, too, but fetches its files later.
+"""
+
 ENCODED_SUFFIXES = {"br": ".br", "gzip": ".gz"}
 """Content codings, the better first, and the suffixes of the files that the build compressed with them."""
 
@@ -27,10 +42,26 @@ NOT_BUILT_HTML = (
 )
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of the build as it is sent. `headers` are those of its response."""
+
+    content: bytes
+    headers: Mapping[str, str]
+
+
 class WebUI(StaticFiles):
-    """Static files, compressed if the browser accepts it. Every address of a page gets `index.html`, and so does
-    every other one without a suffix that a browser opens; the page then says that there is none.
+    """Static files, compressed if the browser accepts it. Every address of a page gets its page, and every other one
+    without a suffix that a browser opens gets `index.html`, which says that there is none.
+
+    A page loads 20 files or more, and to open each of them anew would cost more than to send it. Files whose name has
+    the hash of their content therefore stay in memory once they were requested: at most all of them, a few megabytes.
     """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory=directory)
+        self._encodings: dict[str, list[str]] = {}
+        self._files: dict[str, StoredFile] = {}
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         name = Path(path).name
@@ -38,12 +69,19 @@ class WebUI(StaticFiles):
             raise HTTPException(404, "There is no such route.")
         if "." not in name and not path.startswith(HASHED_DIR):
             check_page_request(path, Headers(scope=scope).get("accept", ""))
-            path = "index.html"
-        encodings = await anyio.to_thread.run_sync(self._list_encodings, path)
+            path = await anyio.to_thread.run_sync(self._find_page, path)
+        is_hashed = path.startswith(HASHED_DIR)
+        encodings = self._encodings.get(path)
+        if encodings is None:
+            encodings = await anyio.to_thread.run_sync(self._list_encodings, path)
         encoding = choose_encoding(Headers(scope=scope).get("accept-encoding", ""), encodings)
+        file = path + ENCODED_SUFFIXES.get(encoding, "")
         # The entity tag is made of the time and size of the file that is sent, so each coding has another one.
-        response = await super().get_response(path + ENCODED_SUFFIXES.get(encoding, ""), scope)
-        cached = path.startswith(HASHED_DIR) and response.status_code in (200, 206, 304)
+        response = self._build_stored_response(file, scope) or await super().get_response(file, scope)
+        if is_hashed and isinstance(response, FileResponse):
+            self._encodings[path] = encodings
+            await self._store(file, response)
+        cached = is_hashed and response.status_code in (200, 206, 304)
         response.headers["Cache-Control"] = IMMUTABLE_CACHE_CONTROL if cached else "no-cache"
         if encodings:
             response.headers["Vary"] = "Accept-Encoding"
@@ -51,12 +89,40 @@ class WebUI(StaticFiles):
             response.headers["Content-Encoding"] = encoding
         return response
 
+    def _build_stored_response(self, file: str, scope: Scope) -> Response | None:
+        """Return the response with a file in memory. `None` means that it is not there, or that only a part of it is
+        requested.
+        """
+        stored, requested = self._files.get(file), Headers(scope=scope)
+        if stored is None or scope["method"] != "GET" or "range" in requested:
+            return None
+        response = Response(stored.content, headers=stored.headers)
+        return NotModifiedResponse(response.headers) if self.is_not_modified(response.headers, requested) else response
+
+    async def _store(self, file: str, response: FileResponse) -> None:
+        """Keep the file of a response with its headers, before the others are added."""
+        content = await anyio.Path(response.path).read_bytes()
+        self._files[file] = StoredFile(content, dict(response.headers))
+
+    def _find_page(self, path: str) -> str:
+        """Return the file of the page for an address. A build without one for each view has only `index.html`."""
+        page = choose_page(path)
+        return page if self.lookup_path(page)[1] else "index.html"
+
     def _list_encodings(self, path: str) -> list[str]:
         """Return the codings in which the build stored a file."""
         try:
             return [name for name, suffix in ENCODED_SUFFIXES.items() if self.lookup_path(path + suffix)[1]]
         except (OSError, ValueError):
             return []  # no file can have this name, which is what the response says
+
+
+def choose_page(path: str) -> str:
+    """Return the file of the page for an address of the web UI."""
+    first, _, rest = path.strip("/").partition("/")
+    if first == "runs" and rest:
+        return "compare.html" if rest == "compare" else "run.html"
+    return PAGE_FILES.get(first, "index.html")
 
 
 def check_page_request(path: str, accepted: str) -> None:

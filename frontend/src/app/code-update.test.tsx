@@ -6,7 +6,7 @@ import { watchTypedFields } from "@/shared/ui/unsaved-input";
 import { getUpload } from "@/shared/upload/upload";
 import { at, server } from "@/testing/server";
 
-const html = (entry: string) => `<head><script src="/theme.js"></script><script type="module" src="${entry}"></script>`;
+const html = (entry: string) => `<head><script src="/start.js"></script><script type="module" src="${entry}"></script>`;
 
 function anUpdate(part: Partial<CodeUpdateEffects> = {}) {
   const reload = vi.fn();

@@ -36,4 +36,5 @@ function prefetchRuns(client: QueryClient, search: string): void {
 function prefetchRun(client: QueryClient, runId: string): void {
   client.prefetchQuery(runQuery(runId));
   import("./run-page").catch(ignore);
+  import("./run-parts").catch(ignore);
 }

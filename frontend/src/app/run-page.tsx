@@ -3,10 +3,8 @@ import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { findStateView } from "@/features/graph-state/state-views";
-import { ChildRunList } from "@/features/run/child-run-list";
 import { RunControls } from "@/features/run/run-controls";
 import { RunHeader } from "@/features/run/run-header";
-import { ThreadTrail } from "@/features/run/thread-trail";
 import { graphsQuery } from "@/shared/api/installation";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, runQuery } from "@/shared/api/runs";
@@ -28,19 +26,15 @@ import type { RunSearch, Tab } from "./search-params";
 import "./run-page.css";
 
 // Question and status are shown first. The code of the other parts follows at once, each in its place.
-const MinimapPanel = lazyView(
-  msg`the minimap`,
-  async () => (await import("@/features/run/minimap-panel")).MinimapPanel,
-);
-const PlanRail = lazyView(msg`the plan`, async () => (await import("@/features/plan/plan-rail")).PlanRail);
-const MessageBar = lazyView(msg`the message form`, async () => (await import("@/features/run/message-bar")).MessageBar);
-const DigDeeper = lazyView(msg`the action`, async () => (await import("@/features/run/message-bar")).DigDeeper);
-const EvidencePreview = lazyView(
-  msg`the evidence so far`,
-  async () => (await import("@/features/report/evidence-preview")).EvidencePreview,
-);
+const ThreadTrail = lazyView(msg`the thread`, async () => (await import("./run-parts")).ThreadTrail, true);
+const ChildRunList = lazyView(msg`the runs`, async () => (await import("./run-parts")).ChildRunList, true);
+const MinimapPanel = lazyView(msg`the minimap`, async () => (await import("./run-parts")).MinimapPanel);
+const PlanRail = lazyView(msg`the plan`, async () => (await import("./run-parts")).PlanRail);
+const MessageBar = lazyView(msg`the message form`, async () => (await import("./run-parts")).MessageBar);
+const DigDeeper = lazyView(msg`the action`, async () => (await import("./run-parts")).DigDeeper);
+const EvidencePreview = lazyView(msg`the evidence so far`, async () => (await import("./run-parts")).EvidencePreview);
+const NoReport = lazyView(msg`the note`, async () => (await import("./run-parts")).NoReport);
 const ExportMenu = lazyView(msg`the export`, async () => (await import("@/features/report/export-menu")).ExportMenu);
-const NoReport = lazyView(msg`the note`, async () => (await import("@/features/report/no-report")).NoReport);
 const loadTimeline = async () => (await import("@/features/timeline/timeline")).Timeline;
 const Timeline = lazyView(msg`the timeline`, loadTimeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);

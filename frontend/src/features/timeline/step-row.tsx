@@ -13,6 +13,7 @@ import { Loaded } from "@/shared/ui/loaded";
 import { RunFiles } from "@/shared/ui/run-files";
 import { ForkHere } from "./fork-here";
 import { PayloadView } from "./payload-view";
+import { hasTwoLines, startsTurn } from "./row-height";
 
 interface StepRowProps {
   runId: string;
@@ -34,10 +35,9 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
   useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
   const { title, detail } = stepTexts(step);
-  const newTurn = step.turn > 0 && step.turn !== previousTurn;
   return (
     <>
-      {newTurn && (
+      {startsTurn(step, previousTurn) && (
         <h2 className="turn">
           <Trans>
             Turn <span className="num">{step.turn}</span>
@@ -47,6 +47,7 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
       <button
         type="button"
         className={selected ? "step selected" : "step"}
+        data-lines={hasTwoLines(step) ? 2 : 1}
         aria-expanded={open}
         aria-current={selected ? "step" : undefined}
         onClick={() => onToggle(seq)}

@@ -1,15 +1,16 @@
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useVirtualizer } from "@tanstack/react-virtual";
+import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { MAX_MATCHES, type StepMatches, stepMatchesQuery } from "@/shared/api/run-views";
 import { formatCount } from "@/shared/format/numbers";
-import { stepTexts } from "@/shared/format/step-texts";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
+import { useMediaQuery } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { toggled } from "@/shared/ui/toggled";
+import { rowHeight } from "./row-height";
 import { filterSeqs, type Rows, seqOfRow } from "./rows";
 import { StepRow } from "./step-row";
 import { StepSearch } from "./step-search";
@@ -40,8 +41,6 @@ interface TimelineProps {
   onShowAll(): void;
 }
 
-const ROW_HEIGHT = 56;
-const ONE_LINE_ROW_HEIGHT = 36;
 const SEARCH_HEIGHT = 52;
 
 export function Timeline(props: TimelineProps) {
@@ -81,15 +80,17 @@ export function Timeline(props: TimelineProps) {
     setMargin(list.current.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop);
   }, [scroller]);
 
+  const isNarrow = useMediaQuery("(max-width: 900px)");
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => scroller,
     estimateSize: (index) => {
-      const step = stepAt(log, seqOfRow(rows, index));
-      return step && stepTexts(step).detail === "" ? ONE_LINE_ROW_HEIGHT : ROW_HEIGHT;
+      const seq = seqOfRow(rows, index);
+      return rowHeight(stepAt(log, seq), stepAt(log, seq - 1)?.turn, isNarrow);
     },
+    measureElement: measureRow,
     getItemKey: (index) => seqOfRow(rows, index),
-    overscan: 8,
+    overscan: 6,
     scrollMargin: margin,
     // A step that is scrolled to is not behind the search.
     scrollPaddingStart: SEARCH_HEIGHT,
@@ -178,7 +179,7 @@ export function Timeline(props: TimelineProps) {
               key={item.key}
               ref={virtual.measureElement}
               data-index={item.index}
-              style={{ transform: `translateY(${item.start - margin}px)` }}
+              style={{ top: item.start - margin }}
             >
               <StepRow
                 runId={runId}
@@ -201,6 +202,17 @@ export function Timeline(props: TimelineProps) {
       )}
     </div>
   );
+}
+
+/**
+ * Return the height of a row. A row that has just been added has its expected height until the browser has laid it out
+ * and reports it: to ask at once would lay out the page in the middle of each frame of a scroll.
+ */
+function measureRow(row: Element, entry: ResizeObserverEntry | undefined, virtual: Virtualizer<HTMLElement, Element>) {
+  const box = entry?.borderBoxSize[0];
+  if (box) return Math.round(box.blockSize);
+  const index = virtual.indexFromElement(row);
+  return virtual.itemSizeCache.get(virtual.options.getItemKey(index)) ?? virtual.options.estimateSize(index);
 }
 
 interface ShownProps {

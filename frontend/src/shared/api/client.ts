@@ -2,6 +2,7 @@
 
 import { t } from "@lingui/core/macro";
 import createClient, { type Middleware } from "openapi-fetch";
+import { takeEarlyResponse } from "./early-responses";
 import type { components, paths } from "./schema";
 import { checkServer } from "./server-status";
 
@@ -55,11 +56,15 @@ const csrf: Middleware = {
   },
 };
 
+function takeEarly({ method, url }: Request): Promise<Response> | undefined {
+  return method === "GET" ? takeEarlyResponse(url.slice(location.origin.length)) : undefined;
+}
+
 export const api = createClient<paths>({
   baseUrl: globalThis.location?.origin ?? "",
   credentials: "same-origin",
-  // Looked up at each call, because tests replace it after this module was loaded.
-  fetch: (request) => globalThis.fetch(request),
+  // `fetch` is looked up at each call, because tests replace it after this module was loaded.
+  fetch: (request) => takeEarly(request) ?? globalThis.fetch(request),
 });
 api.use(csrf);
 

@@ -78,8 +78,8 @@ export function StepMinimap(props: StepMinimapProps) {
     >
       {width > 0 && (
         <>
+          {count > 0 && <VisibleBand view={view} frame={frame} />}
           <svg width={width} height={height} aria-hidden="true" style={{ position: "absolute", inset: 0 }}>
-            {count > 0 && <VisibleBand view={view} frame={frame} height={height} />}
             {selected !== null && selected <= count && (
               <SelectedStepMarker x={stepX(selected, frame)} slot={slot} height={height} />
             )}
@@ -108,13 +108,13 @@ export function StepMinimap(props: StepMinimapProps) {
   );
 }
 
-/** A band behind the steps that the timeline shows. */
-function VisibleBand({ view, frame, height }: { view: VisibleSteps; frame: Frame; height: number }) {
+/** A band behind the steps that the timeline shows. It is moved in each frame of a scroll without painting the marks. */
+function VisibleBand({ view, frame }: { view: VisibleSteps; frame: Frame }) {
   const range = useSyncExternalStore(view.subscribe, view.get);
   if (!range) return null;
   const x = stepX(range[0], frame);
   const width = Math.max(6, stepX(range[1] + 1, frame) - x + 2);
-  return <rect x={x - 2} width={width} y={0} height={height} rx={4} fill="var(--sunk)" />;
+  return <div className="minimap-band" style={{ transform: `translateX(${x - 2}px)`, width }} />;
 }
 
 /** The selected step: a band behind its mark and a pointer below, so that the mark keeps its color. */

@@ -40,7 +40,7 @@ export function setTheme(theme: Theme): void {
   for (const listener of listeners) listener();
 }
 
-/** Return the theme. `public/theme.js` applies the stored theme before the first paint. */
+/** Return the theme. `public/start.js` applies the stored theme before the first paint. */
 export function useTheme(): Theme {
   return useSyncExternalStore(subscribe, readTheme);
 }

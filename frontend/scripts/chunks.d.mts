@@ -1,0 +1,1 @@
+export const CHUNKS: { name: string; test: RegExp; priority: number }[];

@@ -1,0 +1,81 @@
+/** `public/start.js` repeats what the code of the page decides, because it runs before that code is loaded. */
+
+import { readFileSync } from "node:fs";
+import { QueryClient } from "@tanstack/react-query";
+import { afterEach, expect, test, vi } from "vitest";
+import { prefetchScreen } from "@/app/prefetch";
+import { takeEarlyResponse } from "@/shared/api/early-responses";
+import { fetchSteps } from "@/shared/api/runs";
+import { chooseLanguage } from "@/shared/language/languages";
+import { RUN_ID } from "@/testing/builders";
+
+const SCRIPT = readFileSync("public/start.js", "utf8");
+const TEXTS = { en: ["/assets/main.en.json"], "zh-Hans": ["/assets/main.zh-Hans.json"] };
+
+afterEach(() => {
+  window.offingEarlyResponses = undefined;
+  localStorage.clear();
+});
+
+/** Run the script on a page with this address, and return the addresses that it requests. */
+function runScript(address: string, languages: readonly string[] = ["en"], texts: object | null = TEXTS): string[] {
+  const requested: string[] = [];
+  const fetched = (path: string) => {
+    requested.push(path);
+    return Promise.resolve(Response.json({ path }));
+  };
+  const script = { dataset: texts ? { texts: JSON.stringify(texts) } : {} };
+  const page = { currentScript: script, documentElement: document.documentElement };
+  const run = new Function("document", "location", "navigator", "fetch", SCRIPT);
+  run(page, new URL(address, "http://localhost"), { languages }, fetched);
+  return requested;
+}
+
+/** The addresses that the code of the page requests first. */
+async function requestedByCode(address: string): Promise<string[]> {
+  const requested: string[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (request) => {
+    const { pathname, search } = new URL((request as Request).url);
+    requested.push(pathname + search);
+    return Response.json({ items: [], next: null });
+  });
+  const { pathname, search } = new URL(address, "http://localhost");
+  prefetchScreen(new QueryClient(), { pathname, search });
+  if (search.includes("tab=timeline")) await fetchSteps(RUN_ID, 0);
+  return requested;
+}
+
+test.each(["/", "/runs", "/runs?state=failed", `/runs/${RUN_ID}`, `/runs/${RUN_ID}?tab=timeline`, "/library"])(
+  "%s requests early what its code requests first, with the same address",
+  async (address) => {
+    const early = runScript(address).filter((path) => path.startsWith("/api/"));
+    expect(early).toEqual(await requestedByCode(address));
+  },
+);
+
+test("a shared report and a page in development send no early request to the API", () => {
+  expect(runScript("/shared/a-token")).toEqual(TEXTS.en);
+  expect(runScript("/", ["en"], null)).toEqual([]);
+});
+
+test.each([[["zh-CN", "en"]], [["zh-TW", "de"]], [["de", "zh-Hans-SG"]], [["not a tag"]], [[]]])(
+  "with the languages %j the texts are those that the page shows",
+  (languages) => {
+    expect(runScript("/library", languages)).toContain(TEXTS[chooseLanguage(languages)][0]);
+  },
+);
+
+test("the language that a person has chosen comes before those of the browser", () => {
+  localStorage.setItem("offing.language", "zh-Hans");
+  expect(runScript("/library", ["en"])).toContain(TEXTS["zh-Hans"][0]);
+});
+
+test("an early response is taken once, and not after its data may have changed", async () => {
+  const clock = vi.spyOn(performance, "now").mockReturnValue(9_999);
+  runScript("/library");
+  const response = await takeEarlyResponse("/api/v1/session");
+  expect(await response?.json()).toEqual({ path: "/api/v1/session" });
+  expect(takeEarlyResponse("/api/v1/session")).toBeUndefined();
+  clock.mockReturnValue(10_001);
+  expect(takeEarlyResponse("/assets/main.en.json")).toBeUndefined();
+});
