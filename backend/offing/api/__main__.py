@@ -15,6 +15,7 @@ from offing import environment
 from offing.api.app import create_app
 from offing.api.guard import is_loopback
 from offing.core.errors import InvalidInput, OffingError
+from offing.garbage_collection import configure_garbage_collection
 from offing.http_server import ClientLimits, ClientRegistry, build_protocol
 from offing.settings import Settings, load_settings
 from offing.telemetry.logs import setup_logs
@@ -38,6 +39,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await super().startup(sockets)  # pyright: ignore[reportArgumentType]
+        configure_garbage_collection()
         self._own_loop = asyncio.get_running_loop()
         if self.started and self._ready_file is not None:
             draft = self._ready_file.with_name(f"{self._ready_file.name}.{os.getpid()}")
