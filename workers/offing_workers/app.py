@@ -46,6 +46,7 @@ EXIT_CODE = 70
 MAX_CELERY_THREADS = 2
 """Number of threads for Celery messages, which take no time. Runs are advanced elsewhere."""
 
+
 def create_celery_app(redis_url: str) -> Celery:
     """Create the Celery app of this process."""
     use_transport()
