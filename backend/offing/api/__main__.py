@@ -39,7 +39,6 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         await super().startup(sockets)  # pyright: ignore[reportArgumentType]
-        configure_garbage_collection()
         self._own_loop = asyncio.get_running_loop()
         if self.started and self._ready_file is not None:
             draft = self._ready_file.with_name(f"{self._ready_file.name}.{os.getpid()}")
@@ -68,6 +67,7 @@ def serve(settings: Settings, environment: Mapping[str, str]) -> None:
     hosts = environment.get("OFFING_ALLOWED_HOSTS", "").split(",")
     ready_file = environment.get("OFFING_READY_FILE")
     app = create_app(settings, hosts=hosts)
+    configure_garbage_collection()
     raise_open_file_limit(settings.max_connections + RESERVED_FILE_DESCRIPTORS)
     Server(build_server_config(app, settings), app, Path(ready_file) if ready_file else None).run()
 
