@@ -100,3 +100,15 @@ async def test_a_pipelined_transaction_sees_only_its_tenant(pool: Database, othe
     async with pool.transaction(other_tenant, pipelined=True) as connection:
         cursor = await connection.execute("select count(*) from run where id = %s", (claim.fence.run_id,))
         assert await cursor.fetchall() == [(0,)]
+
+
+async def test_a_statement_is_sent_when_a_result_is_needed(app_url: str) -> None:
+    async with Database(app_url, max_connections=2) as pool:
+        async with pool.transaction(LOCAL_TENANT, pipelined=True) as connection:
+            lock = await connection.execute("select pg_try_advisory_xact_lock(16)")
+            async with pool.transaction(LOCAL_TENANT) as other:  # gets the lock, because nothing was sent yet
+                earlier = await other.execute("select pg_try_advisory_xact_lock(16)")
+                assert await earlier.fetchone() == (True,)
+                assert await lock.fetchone() == (False,)
+            after = await connection.execute("select 3")
+        assert await after.fetchone() == (3,), "results of a transaction can be read when it has ended"

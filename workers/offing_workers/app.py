@@ -7,7 +7,6 @@ a slice. Postgres decides which runs are executed, and in which order.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
 # Celery has no type annotations.
 
-import gc
 import logging
 import os
 import sys
@@ -23,6 +22,7 @@ from celery.signals import setup_logging, worker_init, worker_ready, worker_shut
 from offing import environment
 from offing.bus.broker import use_transport
 from offing.bus.dispatch import ADVANCE_TASK, QUEUE_NAME, build_broker_url, build_transport_options
+from offing.garbage_collection import configure_garbage_collection
 from offing.models.call_limits import LIMITS_VARIABLE, parse_call_limits
 from offing.settings import Settings, get_app_database_url, get_redis_url, load_settings
 from offing.telemetry.logs import setup_logs
@@ -45,13 +45,6 @@ EXIT_CODE = 70
 
 MAX_CELERY_THREADS = 2
 """Number of threads for Celery messages, which take no time. Runs are advanced elsewhere."""
-
-GC_THRESHOLDS = (50_000, 20, 100)
-"""Thresholds of Python's cyclic garbage collector.
-
-With the default of 700, the collector takes a fifth of the CPU time of a process with hundreds of
-runs. These values leave a few megabytes uncollected for a while.
-"""
 
 
 def create_celery_app(redis_url: str) -> Celery:
@@ -92,8 +85,7 @@ def run_worker_process(settings: Settings, database_url: str, redis_url: str) ->
         global process
         process = WorkerProcess(settings, open_registry_from_settings(settings), database_url, redis_url)
         process.start()
-        gc.freeze()  # objects loaded so far stay and are not scanned again
-        gc.set_threshold(*GC_THRESHOLDS)
+        configure_garbage_collection()
 
     worker_init.connect(begin, weak=False)
     app = create_celery_app(redis_url)

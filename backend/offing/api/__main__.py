@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from offing import environment
 from offing.api.app import create_app
 from offing.core.errors import InvalidInput, OffingError
+from offing.garbage_collection import configure_garbage_collection
 from offing.http_server import ClientLimits, ClientRegistry, build_protocol
 from offing.models.api_base import is_loopback
 from offing.settings import Settings, load_settings
@@ -76,6 +77,7 @@ def serve(settings: Settings, environment: Mapping[str, str]) -> None:
     hosts = environment.get("OFFING_ALLOWED_HOSTS", "").split(",")
     ready_file = environment.get("OFFING_READY_FILE")
     app = create_app(settings, hosts=hosts)
+    configure_garbage_collection()
     raise_open_file_limit(settings.max_connections + RESERVED_FILE_DESCRIPTORS)
     config = build_server_config(app, settings)
     Server(config, app, Path(ready_file) if ready_file else None).run(open_sockets(config, settings))

@@ -127,4 +127,9 @@ def get_dependencies(request: Request) -> AppDependencies:
     return request.app.state.dependencies
 
 
-Deps = Annotated[AppDependencies, Depends(get_dependencies)]
+async def provide_dependencies(request: Request) -> AppDependencies:
+    """Do the same as `get_dependencies` for routes. The framework would call that one in another thread."""
+    return get_dependencies(request)
+
+
+Deps = Annotated[AppDependencies, Depends(provide_dependencies)]

@@ -226,6 +226,10 @@ class RunEventFeed:
         run = detail.summary.run
         if changed:
             yield RunFeedEvent(watched.run_id, detail)
+        for step in state.first_steps if len(state.first_steps) >= run.last_seq else ():
+            if step.seq == watched.last_seq + 1:
+                watched.last_seq = step.seq
+                yield StepFeedEvent(watched.run_id, step, step.seq < state.first_steps[-1].seq)
         async for event in self._catch_up(watched, run.last_seq):
             yield event
         async for event in self._synchronize_drafts(watched, state):

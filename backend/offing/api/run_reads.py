@@ -21,6 +21,8 @@ from offing.services.run_summaries import RunWithLiveStatus, find_live_status
 from offing.storage import run_summaries
 from offing.storage.pool import Database
 
+FIRST_STEPS = 16
+
 SHARED_SECONDS = 0.5
 """How long a read is shared while no event of the run arrives. Some changes, such as a new title, send none."""
 
@@ -37,6 +39,8 @@ class RunState:
     detail: RunWithLiveStatus
     drafts: tuple[DraftPart, ...]
     """The answers that are being written. Empty for a run that is not running."""
+    first_steps: tuple[Step, ...] = ()
+    """The first `FIRST_STEPS` steps, if this was the first read of the run, so that a new follower needs no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +127,17 @@ class SharedRunReads:
 
     async def _read_state(self, tenant_id: UUID, run_id: UUID, run: _FollowedRun) -> RunState:
         known = run.step_marks
-        async with self._database.transaction(tenant_id) as connection:
-            summary = await run_summaries.get_run_summary(connection, run_id)
-            marks = known + await run_summaries.render_step_marks(connection, run_id, len(known))
+        limit = 0 if known else FIRST_STEPS
+        async with self._database.transaction(tenant_id, pipelined=True) as connection:
+            sent = await run_summaries.send_state_query(connection, run_id, marks_after=len(known), step_limit=limit)
+        summary, new_marks, steps = await sent.read()
+        marks = known + new_marks
         run.step_marks = max(run.step_marks, marks, key=len)
         live = await find_live_status(self._bus, tenant_id, summary, self._lease_seconds)
         is_running = summary.run.status is RunStatus.RUNNING
         drafts = await self._bus.list_drafts(tenant_id, run_id) if is_running else []
-        return RunState(RunWithLiveStatus(summary, live, marks), tuple(drafts))
+        return RunState(RunWithLiveStatus(summary, live, marks), tuple(drafts), tuple(steps))
 
     async def _read_steps(self, tenant_id: UUID, run_id: UUID, after: int, limit: int) -> list[Step]:
-        async with self._database.transaction(tenant_id) as connection:
+        async with self._database.transaction(tenant_id, pipelined=True) as connection:
             return await run_summaries.list_step_summaries(connection, run_id, after, limit)

@@ -68,7 +68,7 @@ also poll the queue.
 class CeleryDispatcher:
     """Publishes the Celery message by task name.
 
-    It runs in a thread, because kombu's connection blocks.
+    It runs in a thread, because kombu's connection blocks. Runs that are dispatched meanwhile share the next messages.
     """
 
     def __init__(self, redis_url: str) -> None:
@@ -77,6 +77,9 @@ class CeleryDispatcher:
         from offing.bus.broker import use_transport
 
         use_transport()
+        self._waiting_count = 0
+        """Number of runs that no message was published for yet."""
+        self._publication: asyncio.Task[None] | None = None
         self._app = Celery("offing", broker=build_broker_url(redis_url), set_as_current=False)
         self._app.conf.update(
             broker_transport_options=build_transport_options() | NO_RETRY_OPTIONS,
@@ -87,6 +90,14 @@ class CeleryDispatcher:
 
     async def __call__(self, run_ids: Iterable[UUID]) -> None:
         if count := len(tuple(run_ids)):
+            self._waiting_count += count
+            if self._publication is None or self._publication.done():
+                self._publication = asyncio.create_task(self._publish_waiting())
+            await asyncio.shield(self._publication)
+
+    async def _publish_waiting(self) -> None:
+        while count := self._waiting_count:
+            self._waiting_count = 0
             await asyncio.to_thread(self._publish, min(MAX_MESSAGES, ceil(count / MAX_RUNS_PER_MESSAGE)))
 
     def _publish(self, message_count: int) -> None:

@@ -55,6 +55,9 @@ RESYNC_CONNECTED_SECONDS, RESYNC_DISCONNECTED_SECONDS = 5.0, 1.0
 
 PING_INTERVAL_SECONDS = 5.0
 
+UNSUBSCRIBE_DELAY_SECONDS = 0.5
+"""Time after which channels without a subscriber are left, together with the others that are unused then."""
+
 MAX_INBOX_EVENTS = 256
 """Events buffered for a slow subscriber. When the buffer is full, one `ResyncEvent` replaces them."""
 
@@ -164,6 +167,8 @@ class LiveBus:
         self._confirmed: dict[str, asyncio.Event] = {}
         self._event_counts: dict[str, int] = {}
         self._resync_count = 0
+        self._unused_channels: set[str] = set()
+        self._unsubscribing: asyncio.TimerHandle | None = None
         self._listener: asyncio.Task[None] | None = None
         self._pubsub: PubSub | None = None
         self._command_tasks: set[asyncio.Task[None]] = set()
@@ -182,6 +187,8 @@ class LiveBus:
         await self.close()
 
     async def close(self) -> None:
+        if self._unsubscribing is not None:
+            self._unsubscribing.cancel()
         tasks = [*self._command_tasks, *([self._listener] if self._listener else [])]
         for task in tasks:
             task.cancel()
@@ -423,7 +430,18 @@ class LiveBus:
             self._event_counts.pop(channel, None)
             self._confirmed.pop(channel, None)
         if empty and self._pubsub is not None:
-            self._send_command(self._pubsub.unsubscribe, empty)
+            self._unused_channels.update(empty)
+            if self._unsubscribing is None:
+                loop = asyncio.get_running_loop()
+                self._unsubscribing = loop.call_later(UNSUBSCRIBE_DELAY_SECONDS, self._unsubscribe)
+
+    def _unsubscribe(self) -> None:
+        """Leave the channels that nobody has subscribed to again."""
+        unused = [c for c in self._unused_channels if c not in self._subscribers]
+        self._unused_channels.clear()
+        self._unsubscribing = None
+        if unused and self._pubsub is not None:
+            self._send_command(self._pubsub.unsubscribe, unused)
 
     def _send_command(self, command: Callable[..., Awaitable[Any]], channels: Sequence[str]) -> None:
         """Send a command on the shared connection in a separate task.

@@ -12,6 +12,7 @@ import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from offing.http_server.clients import ClientRegistry
+from offing.http_server.joined_writes import JoiningTransport
 from offing.http_server.requests import StrictConnection
 
 PendingPart = Literal["head", "body"]
@@ -55,7 +56,7 @@ class GuardedProtocol(H11Protocol):
         self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        super().connection_made(transport)
+        super().connection_made(JoiningTransport(transport, self.loop))
         self.address = self.client[0] if self.client else ""
         self._admitted = self._clients.admit(self)
         if not self._admitted:

@@ -75,12 +75,9 @@ async def fork_run(
         new = await _build_fork(connection, fork_point, request, servers or McpServerRegistry(), digest)
         await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(fork_point.run.question))
         await forks.insert_fork(connection, fork_point.run, new)
-        first_steps = await steps.append_external(
-            connection, new.id, _build_first_steps(fork_point.run, new.at_seq, request)
-        )
+        await steps.append_external(connection, new.id, _build_first_steps(fork_point.run, new.at_seq, request))
         forked = await runs.get_run(connection, new.id)
     await notifier.dispatch_run(forked.id)
-    await notifier.publish_steps(tenant_id, forked.id, first_steps)
     return SubmittedRun(forked, True)
 
 

@@ -36,7 +36,7 @@ from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, check_
 from offing.services.follow_ups import FollowUpRequest, keep_engines, merge_scopes
 from offing.services.offline_runs import check_offline
 from offing.services.run_tool_policy import build_tool_policy
-from offing.storage import child_runs, runs, steps, threads
+from offing.storage import child_runs, runs, steps, tenants, threads
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow, budget_to_json
 from offing.tools.environment import extend_role
@@ -90,6 +90,8 @@ class SubmittedRun:
     run: RunRow
     is_new: bool
     """`False` if an earlier request with the same idempotency key created this run."""
+    opens_thread: bool = False
+    """Whether the run is new and the first of its thread, so that nobody can have changed it yet."""
 
 
 async def submit_run(
@@ -106,22 +108,62 @@ async def submit_run(
 
     `servers` are the MCP servers that a scope may name; `None` means that there are none.
     """
+    submitted = await _submit_run(
+        database, notifier, tenant_id, request, graphs, default_engine, servers, checks_default_preset=False
+    )
+    assert submitted is not None
+    return submitted
+
+
+async def submit_run_without_preset(
+    database: Database,
+    notifier: RunNotifier,
+    tenant_id: UUID,
+    request: RunRequest,
+    *,
+    graphs: Mapping[str, Graph],
+    default_engine: EngineConfig | None = None,
+    servers: McpServerRegistry | None = None,
+) -> SubmittedRun | None:
+    """Do the same as `submit_run` for a question that names neither a preset nor an engine.
+
+    `None` means that nothing is stored, because the tenant has a default preset, which the request must have.
+    """
+    return await _submit_run(
+        database, notifier, tenant_id, request, graphs, default_engine, servers, checks_default_preset=True
+    )
+
+
+async def _submit_run(
+    database: Database,
+    notifier: RunNotifier,
+    tenant_id: UUID,
+    request: RunRequest,
+    graphs: Mapping[str, Graph],
+    default_engine: EngineConfig | None,
+    servers: McpServerRegistry | None,
+    *,
+    checks_default_preset: bool,
+) -> SubmittedRun | None:
     graph = graph_registry.get_graph(graphs, request.graph)
     check_report_style(graph, request.report_style)
     check_interactions(graph, request.interactions)
     default = default_engine or EngineConfig()
-    async with database.transaction(tenant_id) as connection:
-        stored = await providers.list_stored(connection)
-        if request.idempotency_key and (
-            earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
-        ):
-            return check_same_request(earlier, _hash_request(request))
-        run, first = await store_run(
-            connection, tenant_id, request, graphs=graphs, default_engine=default, servers=servers, stored=stored
-        )
+    with runs.insert_errors(request.thread_id):
+        async with database.transaction(tenant_id, pipelined=True) as connection:
+            preset = await tenants.send_default_preset_query(connection, tenant_id) if checks_default_preset else None
+            stored = await providers.list_stored(connection)
+            if preset and await preset.read_name() is not None:
+                return None
+            if request.idempotency_key and (
+                earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
+            ):
+                return check_same_request(earlier, _hash_request(request))
+            sent_run, sent_steps = await _send_run(connection, tenant_id, request, graphs, default, servers, stored)
+    run, first = await sent_run.read_run(), await sent_steps.read_steps()
+    # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
     await notifier.dispatch_run(run.id)
-    await notifier.publish_steps(tenant_id, run.id, first)
-    return SubmittedRun(run, True)
+    return SubmittedRun(replace(run, last_seq=first[-1].seq), True, request.thread_id is None)
 
 
 async def store_run(
@@ -139,8 +181,23 @@ async def store_run(
     The caller notifies the workers afterwards. `stored` are the tenant's providers; `None` reads them. Raises as
     `submit_run`.
     """
-    graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     providers_of_tenant = await providers.list_stored(connection) if stored is None else stored
+    with runs.insert_errors(request.thread_id):
+        sent = await _send_run(connection, tenant_id, request, graphs, default_engine, servers, providers_of_tenant)
+        return await sent[0].read_run(), await sent[1].read_steps()
+
+
+async def _send_run(
+    connection: Connection,
+    tenant_id: UUID,
+    request: RunRequest,
+    graphs: Mapping[str, Graph],
+    default_engine: EngineConfig,
+    servers: McpServerRegistry | None,
+    providers_of_tenant: StoredProviders,
+) -> tuple[runs.SentRun, steps.SentAppend]:
+    """Do the same as `store_run`. In a pipelined transaction, this does not wait for the rows."""
+    graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     request, follow_up = await _place_in_thread(connection, request, graph, graphs)
     engines = choose_engines(graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant)
     new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
@@ -149,8 +206,8 @@ async def store_run(
     new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
     if request.thread_id is None:
         await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
-    run = await runs.insert_run(connection, tenant_id, new)
-    return run, await steps.append_external(connection, run.id, [_draft_queued_step(request, new.engines)])
+    sent = await runs.send_insert(connection, tenant_id, new)
+    return sent, await steps.send_external(connection, new.id, [_draft_queued_step(request, new.engines)])
 
 
 async def cancel_run(

@@ -20,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from offing.cancellation import run_to_completion
 from offing.core.errors import OffingError, Unavailable
+from offing.storage.buffered_pipeline import open_pipeline
 from offing.storage.connection_queue import ConnectionQueue, low_priority
 from offing.storage.fencing_sql import lease_errors
 
@@ -94,9 +95,9 @@ class Database:
     async def transaction(self, tenant_id: UUID, *, pipelined: bool = False) -> AsyncGenerator[Connection]:
         """Open a transaction that reads and writes only this tenant's rows.
 
-        If it is `pipelined`, a statement is sent without waiting for the result of the one before. Only
-        fetching a result waits. The error of a statement is raised by that, by a later statement, or by the commit,
-        which then has no effect. Raises LeaseLostError if a statement of a claim finds that the claim is lost.
+        If it is `pipelined`, statements are kept until a result is fetched or the transaction ends, and then sent
+        together. The error of a statement is raised by that fetch or by the commit, which then has no effect. Raises
+        LeaseLostError if a statement of a claim finds that the claim is lost.
         """
         begin = _begin_pipeline if pipelined else _begin
         async with self._borrow_connection() as connection, AsyncExitStack() as pipeline:
@@ -179,7 +180,7 @@ async def _begin(connection: Connection, _: AsyncExitStack, tenant_id: UUID) -> 
 
 async def _begin_pipeline(connection: Connection, pipeline: AsyncExitStack, tenant_id: UUID) -> None:
     """Begin a transaction and set the tenant without waiting. `pipeline` ends the pipeline."""
-    await pipeline.enter_async_context(connection.pipeline())
+    await pipeline.enter_async_context(open_pipeline(connection))
     await connection.execute("begin")
     await connection.execute(SET_TENANT, (str(tenant_id),))
 

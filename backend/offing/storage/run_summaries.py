@@ -6,6 +6,9 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
+
 from offing.core.errors import NotFound
 from offing.core.run import RunStatus
 from offing.core.step import Step, StepKind
@@ -131,6 +134,40 @@ async def get_run_summary(connection: Connection, run_id: UUID) -> RunSummary:
     if row is None:
         raise NotFound("run", str(run_id))
     return _summary_from_row(row)
+
+
+class SentState:
+    """Queries of a run's summary, marks and steps that may be waiting in a pipeline."""
+
+    def __init__(
+        self,
+        run_id: UUID,
+        summary: AsyncCursor[TupleRow],
+        marks: AsyncCursor[TupleRow],
+        steps: AsyncCursor[TupleRow] | None,
+    ) -> None:
+        self._run_id, self._summary, self._marks, self._steps = run_id, summary, marks, steps
+
+    async def read(self) -> tuple[RunSummary, str, list[Step]]:
+        """Return the summary, the marks and the steps. Raises `NotFound` if the run does not exist."""
+        row, marks = await self._summary.fetchone(), await self._marks.fetchone()
+        if row is None:
+            raise NotFound("run", str(self._run_id))
+        steps = [step_from_row(step) for step in await self._steps.fetchall()] if self._steps else []
+        return _summary_from_row(row), marks[0] if marks else "", steps
+
+
+async def send_state_query(connection: Connection, run_id: UUID, *, marks_after: int, step_limit: int) -> SentState:
+    """Ask for a run's summary, the marks of its steps after `marks_after`, and its first `step_limit` steps.
+
+    In a pipelined transaction, this does not wait. A `step_limit` of 0 asks for no steps.
+    """
+    summary = await connection.execute(GET_RUN_SUMMARY, (run_id,))
+    marks = await connection.execute(RENDER_STEP_MARKS, (run_id, marks_after))
+    values = {"run": run_id, "after": 0, "limit": step_limit, "kind": None}
+    return SentState(
+        run_id, summary, marks, await connection.execute(LIST_STEP_SUMMARIES, values) if step_limit else None
+    )
 
 
 async def get_token_details(connection: Connection, run_id: UUID) -> TokenDetails:

@@ -4,7 +4,8 @@ This module contains all statements of the run protocol except appending, which 
 `storage.steps`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +13,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg import AsyncCursor
 from psycopg.errors import ForeignKeyViolation, UniqueViolation
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
@@ -290,14 +293,42 @@ class Release:
 
 async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> RunRow:
     """Store a submitted run. Raises `Conflict` if its thread has a run that has not ended, `NotFound` without it."""
-    try:
+    with insert_errors(new.thread_id):
         async with connection.transaction():
-            cursor = await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id})
-            return run_from_row(await cursor.fetchone())
+            return await (await send_insert(connection, tenant_id, new)).read_run()
+
+
+class SentRun:
+    """An insert of a run that may be waiting in a pipeline."""
+
+    def __init__(self, cursor: AsyncCursor[TupleRow]) -> None:
+        self._cursor = cursor
+
+    async def read_run(self) -> RunRow:
+        """Return the run as it was inserted. Waits for it if its transaction is still in progress."""
+        return run_from_row(await self._cursor.fetchone())
+
+
+async def send_insert(connection: Connection, tenant_id: UUID, new: NewRun) -> SentRun:
+    """Store a submitted run.
+
+    In a pipelined transaction, this does not wait. The transaction then raises the errors of `insert_errors`.
+    """
+    return SentRun(await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id}))
+
+
+@contextmanager
+def insert_errors(thread_id: UUID | None) -> Generator[None]:
+    """Raise `Conflict` if the thread of a new run has a run that has not ended, `NotFound` without the thread.
+
+    `None` means a new thread, which can have no such error.
+    """
+    try:
+        yield
     except ForeignKeyViolation as error:  # its last run was deleted at the same moment
         if error.diag.constraint_name != "run_tenant_id_thread_id_fkey":
             raise
-        raise NotFound("thread", str(new.thread_id)) from error
+        raise NotFound("thread", str(thread_id)) from error
     except UniqueViolation as error:
         if error.diag.constraint_name != "run_one_active_per_thread":
             raise

@@ -166,8 +166,12 @@ async def append_external(connection: Connection, run_id: UUID, drafts: Sequence
 
     The transaction has already checked that this is allowed.
     """
-    rows = await (await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts))).fetchall()
-    return [step_from_draft(d, seq, at, 0) for d, (seq, at) in zip(drafts, rows, strict=True)]
+    return await (await send_external(connection, run_id, drafts)).read_steps()
+
+
+async def send_external(connection: Connection, run_id: UUID, drafts: Sequence[StepDraft]) -> SentAppend:
+    """Append steps like `append_external`. In a pipelined transaction, this does not wait."""
+    return SentAppend(await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts)), drafts, 0)
 
 
 async def list_steps_after(connection: Connection, run_id: UUID, after_seq: int, limit: int) -> list[Step]:

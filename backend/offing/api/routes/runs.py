@@ -1,8 +1,9 @@
 """Routes for runs: submit, list, read and control them."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
@@ -37,7 +38,9 @@ from offing.api.schemas.runs import RunTreeOut, serialize_run_tree
 from offing.api.strict_route import StrictRoute
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.preset_table import Preset
+from offing.sdk import Graph
 from offing.services import child_runs, forks, presets, run_deletion, run_labels, run_lists, run_summaries, runs
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
@@ -46,6 +49,7 @@ from offing.services.run_labels import LabelChange
 from offing.services.run_lists import MAX_MINIMAPS, MAX_PINNED_FIRST, ListForm, RunOrder
 from offing.services.runs import RunRequest, choose_preset_engines
 from offing.storage.run_filter import RunFilter, StatusGroup
+from offing.storage.run_summaries import RunSummary
 from offing.telemetry.tracing import current_traceparent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
@@ -79,19 +83,11 @@ async def create_run(
     caller: CurrentCaller, deps: Deps, body: RunIn, response: Response, idempotency_key: IdempotencyKey = None
 ) -> RunOut:
     """Submit a question. The response is sent as soon as the run is stored; follow the run with its events."""
-    preset = await _choose_preset(deps, caller.tenant_id, body)
-    request = _build_request(deps, body, idempotency_key, preset)
-    submitted = await runs.submit_run(
-        deps.database,
-        deps.notifier,
-        caller.tenant_id,
-        request,
-        graphs=deps.graphs,
-        default_engine=deps.default_engine,
-        servers=deps.mcp_servers,
-    )
+    submitted = await _submit_run(deps, caller.tenant_id, body, idempotency_key)
     response.status_code = 201 if submitted.is_new else 200
     response.headers["Location"] = f"/api/v1/runs/{submitted.run.id}"
+    if submitted.opens_thread:
+        return serializers.serialize_run_summary(RunSummary(submitted.run, title=None, lease_until=None))
     return await _load_summary(deps, caller, submitted.run.id)
 
 
@@ -320,13 +316,34 @@ async def _load_detail(deps: AppDependencies, caller: Caller, run_id: UUID) -> R
     )
 
 
-async def _choose_preset(deps: AppDependencies, tenant_id: UUID, body: RunIn) -> Preset | None:
-    """Return the preset of a request: the one that it names, or the default one of a new question without engines."""
+async def _submit_run(
+    deps: AppDependencies, tenant_id: UUID, body: RunIn, idempotency_key: str | None
+) -> runs.SubmittedRun:
+    """Submit a question with the preset that it names, or the default one of a new question without engines."""
+
+    async def submit(preset: Preset | None) -> runs.SubmittedRun:
+        return await runs.submit_run(
+            deps.database, deps.notifier, tenant_id, _build_request(deps, body, idempotency_key, preset), **options
+        )
+
+    options: _SubmitOptions = {
+        "graphs": deps.graphs,
+        "default_engine": deps.default_engine,
+        "servers": deps.mcp_servers,
+    }
     if body.preset:
-        return await presets.get_preset(deps.database, tenant_id, body.preset)
+        return await submit(await presets.get_preset(deps.database, tenant_id, body.preset))
     if body.engines or body.thread_id is not None or body.follow_up is not None:
-        return None
-    return await presets.find_default_preset(deps.database, tenant_id)
+        return await submit(None)
+    request = _build_request(deps, body, idempotency_key, None)
+    submitted = await runs.submit_run_without_preset(deps.database, deps.notifier, tenant_id, request, **options)
+    return submitted or await submit(await presets.find_default_preset(deps.database, tenant_id))
+
+
+class _SubmitOptions(TypedDict):
+    graphs: Mapping[str, Graph]
+    default_engine: EngineConfig
+    servers: McpServerRegistry
 
 
 def _build_budget(limits: BudgetIn) -> Budget:
