@@ -33,7 +33,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check lock demo bench screens chaos repeat loop results traces
+.PHONY: help setup ready up test check lock demo bench screens chaos repeat loop results traces
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,13 +41,16 @@ help: ## list the targets
 setup: $(READY) $(PAGE) ## create the environment in .venv and build the web UI
 	@echo "› setup is complete"
 
+ready: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the checks and the tests need
+	@echo "› the environment is complete"
+
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
 test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run all tests on private servers; T=path selects tests
 	@[ -n "$(T)$(SKIP_MISSING)" ] || tests/install-programs
 	@echo "› testing the backend"
-	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES))
+	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES) --durations=40 --durations-min=10)
 	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the web UI"; cd frontend && npm test; fi
 
 check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## check lint, format, types, import rules and words

@@ -45,6 +45,7 @@ SLOWEST_FIRST = (
     "e2e",
     "workers/test_recorded_logprobs",
     "local",
+    "tutorials",
     "workers",
     "peers",
     "trainer",
@@ -52,6 +53,7 @@ SLOWEST_FIRST = (
     "api",
     "graphs",
     "models",
+    "traces",
 )
 """Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
 
