@@ -33,16 +33,13 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup ready up test check lock demo bench screens chaos repeat loop results traces
+.PHONY: help setup up test check lock demo bench screens chaos repeat loop results traces
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) $(PAGE) ## create the environment in .venv and build the web UI
 	@echo "› setup is complete"
-
-ready: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the checks and the tests need
-	@echo "› the environment is complete"
 
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
