@@ -55,7 +55,7 @@ create index run_webhook_due on app.run_webhook (next_attempt_at) where next_att
 
 select app.protect_table('app.run_webhook');
 
--- Stored in the transaction in which the run ends, whoever ends it.
+-- Stored in the transaction in which the run ends, also if a client cancels it.
 create function app.queue_run_webhook() returns trigger
 language plpgsql set search_path = pg_catalog, app, pg_temp as $$
 begin

@@ -22,7 +22,7 @@ def find_next_time(
     try:
         if len(schedule.split()) != FIELD_COUNT:
             raise CronSimError("Wrong number of fields")
-        found = next(CronSim(schedule, after.astimezone(zone)))
+        moment = next(CronSim(schedule, after.astimezone(zone)))
     except CronSimError as error:
         remedy = "Send minute, hour, day of the month, month and day of the week, such as `0 9 * * 1`."
         raise InvalidInput(
@@ -30,7 +30,7 @@ def find_next_time(
         ) from error
     except (StopIteration, OverflowError):
         raise InvalidInput("schedule", "it has no time", "Send a day that exists.") from None
-    at = found.astimezone(UTC)
+    at = moment.astimezone(UTC)
     return None if end_time is not None and at > end_time else at
 
 

@@ -1,7 +1,7 @@
 """What a step says, as a code with parameters, so that a client can say it in the reader's language.
 
 A summary is read from the payload, so that steps of any age have one. The code stands for the texts that this code base
-writes into `title` and `detail`; what people, models and other authors' graphs write has no code and stays as it is.
+writes into `title` and `detail`; what people, models and other authors' graphs write has no code and is left unchanged.
 """
 
 from collections.abc import Callable, Mapping, Sequence

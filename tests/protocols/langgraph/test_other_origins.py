@@ -34,7 +34,7 @@ async def serving_project(app_url: str, redis_url: str, **more: Any) -> AsyncGen
 
 async def test_pages_of_an_allowed_origin_call_the_api_and_read_its_headers(app_url: str, redis_url: str) -> None:
     async with serving_project(app_url, redis_url, cors_origins=f"{CHAT}, http://localhost:3000") as client:
-        asked = await client.options(
+        preflight = await client.options(
             "/langgraph/threads",
             headers={
                 "Origin": CHAT,
@@ -42,8 +42,8 @@ async def test_pages_of_an_allowed_origin_call_the_api_and_read_its_headers(app_
                 "Access-Control-Request-Headers": "x-api-key,content-type",
             },
         )
-        assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (200, CHAT)
-        assert "x-api-key" in asked.headers["access-control-allow-headers"]
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, CHAT)
+        assert "x-api-key" in preflight.headers["access-control-allow-headers"]
         cross = {"Origin": CHAT, "Sec-Fetch-Site": "cross-site"}
         created = await client.post("/langgraph/threads", json={}, headers=cross)
         assert (created.status_code, created.headers["access-control-allow-origin"]) == (200, CHAT)
@@ -56,10 +56,10 @@ async def test_pages_of_an_allowed_origin_call_the_api_and_read_its_headers(app_
 async def test_pages_of_other_origins_change_nothing(app_url: str, redis_url: str) -> None:
     async with serving_project(app_url, redis_url, cors_origins=CHAT) as client:
         for origin in ("https://evil.example", f"{CHAT}.evil.example", "null", ""):
-            refused = await client.post(
+            response = await client.post(
                 "/langgraph/threads", json={}, headers={"Origin": origin, "Sec-Fetch-Site": "cross-site"}
             )
-            assert (refused.status_code, refused.headers.get("access-control-allow-origin")) == (403, None)
+            assert (response.status_code, response.headers.get("access-control-allow-origin")) == (403, None)
         own = await client.post("/api/v1/webhooks", json={}, headers={"Origin": CHAT})
         assert own.status_code == 403
 
@@ -105,5 +105,5 @@ async def test_a_server_without_an_index_rejects_what_needs_one_by_its_name(app_
             ("POST", "/langgraph/store/items/search", query, "query"),
             ("PUT", "/langgraph/store/items", item, "index"),
         ):
-            refused = await client.request(method, path, json=body)
-            assert (refused.status_code, refused.json()["detail"].partition(":")[0]) == (422, field)
+            response = await client.request(method, path, json=body)
+            assert (response.status_code, response.json()["detail"].partition(":")[0]) == (422, field)

@@ -102,7 +102,7 @@ async def test_a_user_does_not_see_or_use_the_thread_of_another(ada: Client, bob
     assert values == {"seen": ["input", "first", "second"]}
     (run,) = await ada.runs.list(thread)
     assert (await ada.threads.get(thread))["metadata"]["owner"] == "ada"
-    for refused in (
+    for attempt in (
         bob.threads.get(thread),
         bob.threads.update(thread, metadata={"owner": "bob"}),
         bob.threads.copy(thread),
@@ -120,7 +120,7 @@ async def test_a_user_does_not_see_or_use_the_thread_of_another(ada: Client, bob
         bob.crons.create_for_thread(thread, "trail", schedule=YEARLY, input=TRAIL),
     ):
         with pytest.raises((NotFoundError, httpx.HTTPStatusError)) as error:  # wait and join raise the latter
-            await refused
+            await attempt
         assert cast(Any, error.value).response.status_code == 404
     assert await bob.threads.search() == []
     assert await bob.threads.count() == 0
@@ -170,7 +170,7 @@ async def test_a_user_does_not_see_the_assistants_and_crons_of_another(ada: Clie
     assert [one["cron_id"] for one in await ada.crons.search()] == [cron]
     assert (await bob.assistants.search(), await bob.assistants.count()) == ([], 0)
     assert (await bob.crons.search(), await bob.crons.count()) == ([], 0)
-    for refused in (
+    for attempt in (
         bob.assistants.get(assistant),
         bob.assistants.update(assistant, name="Bob's"),
         bob.assistants.delete(assistant),
@@ -185,7 +185,7 @@ async def test_a_user_does_not_see_the_assistants_and_crons_of_another(ada: Clie
         bob.http.get(f"/runs/crons/{cron}"),
     ):
         with pytest.raises(NotFoundError):
-            await refused
+            await attempt
     await ada.crons.delete(cron)
     await ada.assistants.delete(assistant)
 
@@ -208,8 +208,8 @@ async def test_a_key_of_offing_sees_what_all_users_made_and_strangers_are_reject
     thread = (await ada.threads.create())["thread_id"]
     key = await access.create_key(key_database, LOCAL_TENANT, str(uuid4()))
     operator = get_client(url=f"{base}/langgraph", api_key=key.key)
-    found: Any = await operator.threads.get(thread)
-    assert found["metadata"]["owner"] == "ada"
+    stored: Any = await operator.threads.get(thread)
+    assert stored["metadata"]["owner"] == "ada"
     await operator.aclose()
     async with open_client(base, "eve") as eve:
         with pytest.raises(AuthenticationError, match="Who are you"):

@@ -30,9 +30,9 @@ async def test_items_are_found_by_their_meaning(client: Client) -> None:
     await client.store.put_item([root], "tea", {"text": "tea tea tea"})
     await client.store.put_item([root], "sea", {"text": "sea and tea"}, index=["text"])
     await client.store.put_item([root], "none", {"text": "tea"}, index=False)
-    found = (await client.store.search_items([root], query="tea"))["items"]
-    assert [one["key"] for one in found[:2]] == ["tea", "sea"]
-    assert found[0]["score"] > found[1]["score"]
+    items = (await client.store.search_items([root], query="tea"))["items"]
+    assert [one["key"] for one in items[:2]] == ["tea", "sea"]
+    assert items[0]["score"] > items[1]["score"]
 
 
 async def test_a_namespace_that_is_not_allowed_is_rejected(client: Client) -> None:

@@ -45,14 +45,14 @@ async def test_an_expired_thread_is_gone_for_clients_and_its_run_stays_in_the_re
     await expire_threads(database, in_minutes(59), 100)
     assert (await client.threads.get(thread))["status"] == "idle"
     await expire_threads(database, in_minutes(61), 100)
-    for refused in (
+    for attempt in (
         client.threads.get(thread),
         client.runs.create(thread, "trail", input=TRAIL),
         client.runs.list(thread),
         client.crons.delete(cron["cron_id"]),
     ):
         with pytest.raises(NotFoundError):
-            await refused
+            await attempt
     assert await client.threads.search(ids=[thread]) == []
     with psycopg.connect(shared_servers.owner_url) as owner:
         assert owner.execute("select count(*) from app.run where id = %s", (run,)).fetchone() == (1,)
@@ -113,8 +113,8 @@ async def test_threads_are_found_by_their_values_and_shown_in_parts(client: Clie
     label = str(uuid4())
     thread, _ = await run_in(client, metadata={"label": label})
     await client.threads.create(metadata={"label": label})
-    found = await client.threads.search(metadata={"label": label}, values={"seen": ["first"]})
-    assert [one["thread_id"] for one in found] == [thread]
+    threads = await client.threads.search(metadata={"label": label}, values={"seen": ["first"]})
+    assert [one["thread_id"] for one in threads] == [thread]
     assert await client.threads.count(metadata={"label": label}, values={"seen": ["first"]}) == 1
     assert await client.threads.count(metadata={"label": label}, values={"seen": ["third"]}) == 0
     assert await client.threads.count(metadata={"label": label}) == 2
@@ -129,12 +129,12 @@ async def test_threads_are_found_by_their_values_and_shown_in_parts(client: Clie
 
 async def test_threads_are_sorted(client: Client) -> None:
     label = str(uuid4())
-    made = [(await client.threads.create(metadata={"label": label}))["thread_id"] for _ in range(3)]
+    thread_ids = [(await client.threads.create(metadata={"label": label}))["thread_id"] for _ in range(3)]
     for order in ("created_at", "updated_at", "state_updated_at"):
-        found = await client.threads.search(metadata={"label": label}, sort_by=order, sort_order="asc")
-        assert [one["thread_id"] for one in found] == made
-    found = await client.threads.search(metadata={"label": label}, sort_by="thread_id", sort_order="desc", limit=2)
-    assert [one["thread_id"] for one in found] == sorted(made, reverse=True)[:2]
+        threads = await client.threads.search(metadata={"label": label}, sort_by=order, sort_order="asc")
+        assert [one["thread_id"] for one in threads] == thread_ids
+    threads = await client.threads.search(metadata={"label": label}, sort_by="thread_id", sort_order="desc", limit=2)
+    assert [one["thread_id"] for one in threads] == sorted(thread_ids, reverse=True)[:2]
 
 
 async def test_the_threads_of_an_assistant_are_deleted_with_it_if_asked_to(client: Client) -> None:

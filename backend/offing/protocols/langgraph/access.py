@@ -49,9 +49,9 @@ async def allow(caller: Caller, resource: str, action: str, value: dict[str, Any
 
 async def check_thread(caller: Caller, thread_id: UUID, action: str, value: dict[str, Any] | None = None) -> None:
     """Raise NotFound for a thread that the user may not see, and AccessDeniedError if a handler rejects the request."""
-    asked: dict[str, Any] = {} if value is None else value
-    asked["thread_id"] = thread_id
-    conditions = await allow(caller, "threads", action, asked)
+    request: dict[str, Any] = {} if value is None else value
+    request["thread_id"] = thread_id
+    conditions = await allow(caller, "threads", action, request)
     if conditions:
         thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
         check_metadata(conditions, thread.metadata, "thread", thread_id)

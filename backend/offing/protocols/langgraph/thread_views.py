@@ -71,7 +71,7 @@ def contains(document: Any, searched: Any) -> bool:
     if isinstance(searched, list):
         several = cast(list[Any], document) if isinstance(document, list) else []
         return isinstance(document, list) and all(
-            any(contains(one, wanted) for one in several) for wanted in cast(list[Any], searched)
+            any(contains(one, element) for one in several) for element in cast(list[Any], searched)
         )
     return (type(document) is type(searched) and document == searched) or _are_equal_numbers(document, searched)
 

@@ -1,4 +1,4 @@
-/** The words before the steps of a timeline. Labels of other authors' graphs are shown as they are. */
+/** The words before the steps of a timeline. Labels of other authors' graphs are shown unchanged. */
 
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg } from "@lingui/core/macro";

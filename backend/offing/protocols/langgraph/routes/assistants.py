@@ -177,8 +177,8 @@ async def _get(
     assistant = await langgraph_assistants.get_assistant(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id
     )
-    asked: dict[str, Any] = {"assistant_id": assistant.id} if value is None else value
-    conditions = await allow(caller, "assistants", action, asked)
+    request: dict[str, Any] = {"assistant_id": assistant.id} if value is None else value
+    conditions = await allow(caller, "assistants", action, request)
     check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
     return assistant
 

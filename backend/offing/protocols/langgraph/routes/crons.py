@@ -112,9 +112,9 @@ async def delete_cron(caller: CurrentCaller, cron_id: UUID) -> Response:
 
 async def _find(caller: Caller, cron_id: UUID, action: str, value: dict[str, Any]) -> CronRow:
     """Return a cron that the user may use. Raises NotFound and AccessDeniedError."""
-    conditions = await allow(caller, "crons", action, {**value, "cron_id": cron_id})
+    values = await allow(caller, "crons", action, {**value, "cron_id": cron_id})
     cron = await langgraph_crons.get_cron(caller.database, caller.tenant_id, cron_id)
-    check_metadata(conditions, cron.metadata, "cron", cron_id)
+    check_metadata(values, cron.metadata, "cron", cron_id)
     return cron
 
 
@@ -124,12 +124,12 @@ async def _authorize(caller: Caller, assistant: AssistantRow, thread_id: UUID | 
     if caller.principal.authorize is None:
         return metadata
     if assistant.metadata != SYSTEM:
-        conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
-        check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+        values = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
+        check_metadata(values, assistant.metadata, "assistant", assistant.id)
     if thread_id is not None:
         value: dict[str, Any] = {"thread_id": thread_id, "assistant_id": assistant.id, "metadata": {}, "kwargs": {}}
         await check_thread(caller, thread_id, "create_run", value)
-    asked: dict[str, Any] = {
+    request: dict[str, Any] = {
         "payload": {"assistant_id": str(assistant.id), "input": body.input, "metadata": metadata},
         "metadata": metadata,
         "schedule": body.schedule,
@@ -137,8 +137,8 @@ async def _authorize(caller: Caller, assistant: AssistantRow, thread_id: UUID | 
         "user_id": caller.principal.name,
         "end_time": body.end_time,
     }
-    await allow(caller, "crons", "create", asked)
-    return {**asked["metadata"], **asked["payload"].get("metadata", {})}
+    await allow(caller, "crons", "create", request)
+    return {**request["metadata"], **request["payload"].get("metadata", {})}
 
 
 async def _create(caller: Caller, thread_id: UUID | None, body: CronIn) -> CronRow:
@@ -166,8 +166,8 @@ async def _create(caller: Caller, thread_id: UUID | None, body: CronIn) -> CronR
 async def _read_changes(caller: Caller, body: CronChange) -> dict[str, Any]:
     """Return the fields to change. Null means to keep a field, except for `end_time`."""
     sent = {name: getattr(body, name) for name in body.model_fields_set}
-    kept = {name: value for name, value in sent.items() if value is not None}
-    changes = {own: kept[name] for name, own in OWN_FIELDS.items() if name in kept}
+    values = {name: value for name, value in sent.items() if value is not None}
+    changes = {own: values[name] for name, own in OWN_FIELDS.items() if name in values}
     if "end_time" in sent:
         changes["end_time"] = body.end_time
     if body.webhook is not None:
@@ -175,7 +175,7 @@ async def _read_changes(caller: Caller, body: CronChange) -> dict[str, Any]:
     if body.on_run_completed is not None:
         changes["deletes_thread"] = body.on_run_completed == "delete"
     arguments = build_arguments(RunIn(assistant_id="", **_read_arguments(body)))
-    changed = {own: getattr(arguments, own) for name, own in ARGUMENT_FIELDS.items() if name in kept}
+    changed = {own: getattr(arguments, own) for name, own in ARGUMENT_FIELDS.items() if name in values}
     return {**changes, "arguments": changed} if changed else changes
 
 
@@ -192,8 +192,8 @@ async def _filter(caller: Caller, fields: CronFilterIn, enabled: bool | None) ->
         "thread_id": fields.thread_id,
         "metadata": dict(fields.metadata),
     }
-    conditions = await allow(caller, "crons", "search", value)
-    return CronFilter(assistant_id, fields.thread_id, enabled, value["metadata"], build_containment(conditions))
+    values = await allow(caller, "crons", "search", value)
+    return CronFilter(assistant_id, fields.thread_id, enabled, value["metadata"], build_containment(values))
 
 
 def render_cron(row: CronRow) -> dict[str, Any]:
