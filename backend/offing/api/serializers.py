@@ -315,7 +315,7 @@ def serialize_source(source: SourceRow) -> SourceOut:
 
 
 def serialize_search_hits(hits: Sequence[PassageHitRow], query: str) -> list[SearchHitOut]:
-    """Return hits with the words of the query marked. Each word of a passage is compared, which takes some time for many hits.
+    """Return hits with the words of the query marked. It compares each word of a passage, so it takes some time.
 
     The query ends with a complete word, also while a person types it: a passage is found by complete words.
     """

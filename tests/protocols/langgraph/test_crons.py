@@ -93,8 +93,8 @@ async def test_a_due_cron_begins_one_run_however_many_processes_look(
     )
     await asyncio.gather(*(begin_due_runs(platform, NEW_YEAR) for _ in range(5)))
     (run_id,) = await runs_of(client, cron, shared_servers.owner_url)
-    (crons,) = await client.crons.search(metadata={"who": "test"})
-    assert crons["next_run_date"] == "2032-01-01T00:00:00+00:00"
+    (cron,) = await client.crons.search(metadata={"who": "test"})
+    assert cron["next_run_date"] == "2032-01-01T00:00:00+00:00"
     async with platform.database.transaction(LOCAL_TENANT) as connection:
         row = await (await connection.execute("select thread_id from run where id = %s", (run_id,))).fetchone()
     assert row is not None
@@ -164,8 +164,8 @@ async def test_a_cron_that_cannot_begin_its_run_keeps_its_schedule(
     )
     await begin_due_runs(platform, NEW_YEAR)
     assert await runs_of(client, cron, shared_servers.owner_url) == []
-    (crons,) = await client.crons.search(thread_id=thread)
-    assert crons["next_run_date"] == "2032-01-01T00:00:00+00:00"
+    (cron,) = await client.crons.search(thread_id=thread)
+    assert cron["next_run_date"] == "2032-01-01T00:00:00+00:00"
     await client.runs.cancel(thread, busy["run_id"], wait=True)
     await client.crons.delete(cron["cron_id"])
 
