@@ -1,6 +1,6 @@
 """How often the API waits for Postgres for a run. The numbers are the same on every machine."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from uuid import UUID
 
@@ -22,7 +22,7 @@ PREPARED_AFTER = 12
 @asynccontextmanager
 async def tracing(
     settings: Settings, app_url: str, other_tenant: UUID, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Api, TracedDatabase]]:
+) -> AsyncGenerator[tuple[Api, TracedDatabase]]:
     """An API whose database is traced. It has one connection, on which every statement is prepared soon."""
     opened: list[TracedDatabase] = []
 

@@ -158,7 +158,7 @@ def _build_runtime(opening: GraphOpening) -> Any:
     empty.
     """
     if opening.store is None:
-        return _ReadRuntime(access_context="assistants.read", store=InMemoryStore())
+        return _ReadRuntime[None](access_context="assistants.read", store=InMemoryStore())
     return _ExecutionRuntime(access_context="threads.create_run", store=opening.store, context=opening.context)
 
 

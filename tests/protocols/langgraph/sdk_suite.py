@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 @contextmanager
-def serve(project: Path, log: Path) -> Iterator[None]:
+def serve(project: Path, log: Path) -> Generator[None]:
     """Serve the project of the suite as a developer would."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OFFING_")}
     command = [sys.executable, "-m", "offing.cli", "dev", "--no-browser", "--web-port", "0"]

@@ -118,7 +118,8 @@ async def test_a_subgraph_is_announced_with_its_namespace(client: Client) -> Non
 async def test_a_filter_of_namespaces_leaves_out_the_others(client: Client) -> None:
     thread = await _start(client, "nested", {"seen": []})
     await _read_until(client, thread, "completed")
-    body: Any = {"channels": ["updates", "lifecycle"], "namespaces": [[]], "depth": 0}
+    root: list[str] = []
+    body: Any = {"channels": ["updates", "lifecycle"], "namespaces": [root], "depth": 0}
     events = await _read_until(client, thread, "completed", body=body)
     assert {tuple(event["params"]["namespace"]) for event in events} == {()}
 

@@ -251,7 +251,7 @@ class RunIn(Body):
     after_seconds: Annotated[float, Field(ge=0, le=31_536_000)] | None = None
     durability: Literal["sync", "async", "exit"] = "async"
     checkpoint_during: bool | None = None
-    webhook: Annotated[str | None, Storable] = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
 
 
 class CancelMany(Body):

@@ -42,7 +42,7 @@ class CronIn(Body):
     config: ConfigIn = Field(default_factory=ConfigIn)
     context: Object | None = None
     metadata: Metadata = Field(default_factory=dict)
-    webhook: Annotated[str | None, Storable] = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask = Multitask.ENQUEUE
@@ -62,7 +62,7 @@ class CronChange(Body):
     config: ConfigIn | None = None
     context: Object | None = None
     metadata: Object | None = None
-    webhook: Annotated[str | None, Storable] = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask | None = None
