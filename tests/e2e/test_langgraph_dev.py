@@ -145,7 +145,7 @@ def test_a_project_is_served_edited_killed_and_exported(served: Served) -> None:
         values: Any = untyped.runs.wait(None, "agent", input={"messages": [{"role": "user", "content": "And whales?"}]})
     assert "And whales?" in json.dumps(values)
     assert "And whales?" in [run["question"] for run in served.page.get("/api/v1/runs").json()["items"]]
-    response = httpx.post(f"{served.page.base_url}langgraph/threads/search", json={})
+    response = httpx.post(served.page.base_url.join("/langgraph/threads/search"), json={})
     assert response.status_code == 401
 
     served.page.patch("/api/v1/tenant", json={"training_opt_in": True}).raise_for_status()
