@@ -36,7 +36,7 @@ async def cpu_ratios(client: Client, servers: ServerUrls) -> list[Measurement]:
                 (await _of_worker(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: client.timed(request("bench_noop")))),),
                 "ms",
                 (await _of_this_process(RUNS, lambda: at_once(CLIENTS, RUNS, lambda: noop.run({"seen": 0}))),),
-                aim=Aim("under 2", at_most=2, of_ratio=True),
+                aim=Aim("at most 1.5", at_most=1.5, of_ratio=True),
             )
         ]
         for (durability, turns), count in ROLLOUTS.items():
