@@ -289,6 +289,7 @@ class HostileGenerator:
                 {"messages": [{"role": "nobody", "content": {}}]},
                 {"configurable": {"thread_id": self._id("thread_id"), "checkpoint_id": self._id("checkpoint_id")}},
                 {"a": {"$eq": 1}, "b": {"$gt": "x"}, "c": {"$nothing": []}},
+                {"graph_id": self.random.choice((["trail"], 1, "nothing", {}))},
                 {self.random.choice(TEXTS): self.random.choice(TEXTS)},
                 {"n": self.random.choice(NUMBERS)},
             )
@@ -325,7 +326,7 @@ class HostileGenerator:
 
 def _clean(text: str) -> str:
     """Return a text that an HTTP client sends as a header."""
-    return text.encode("ascii", "replace").decode().translate({0: "0", 10: "", 13: "", 127: ""})
+    return text.encode("ascii", "replace").decode().translate({0: "0", 10: "", 13: "", 127: ""}).strip()
 
 
 def _quote(text: str) -> str:
