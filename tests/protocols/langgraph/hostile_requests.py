@@ -277,28 +277,28 @@ class HostileGenerator:
 
     def _free(self) -> Any:
         """Return JSON as a graph, a store or metadata may get it."""
-        return self.random.choice(
-            (
-                {},
-                None,
-                [],
-                {"seen": ["x"]},
-                {"seen": "x", "delay": -1},
-                {"topic": "x", "decisions": []},
-                {"messages": [{"role": "user", "content": "hi"}]},
-                {"messages": [{"role": "nobody", "content": {}}]},
-                {"configurable": {"thread_id": self._id("thread_id"), "checkpoint_id": self._id("checkpoint_id")}},
-                {"a": {"$eq": 1}, "b": {"$gt": "x"}, "c": {"$nothing": []}},
-                {"graph_id": self.random.choice((["trail"], 1, "nothing", {}))},
-                {self.random.choice(TEXTS): self.random.choice(TEXTS)},
-                {"n": self.random.choice(NUMBERS)},
-            )
+        unusable: tuple[Any, ...] = (["trail"], 1, "nothing", {})
+        choices: tuple[Any, ...] = (
+            {},
+            None,
+            [],
+            {"seen": ["x"]},
+            {"seen": "x", "delay": -1},
+            {"topic": "x", "decisions": []},
+            {"messages": [{"role": "user", "content": "hi"}]},
+            {"messages": [{"role": "nobody", "content": {}}]},
+            {"configurable": {"thread_id": self._id("thread_id"), "checkpoint_id": self._id("checkpoint_id")}},
+            {"a": {"$eq": 1}, "b": {"$gt": "x"}, "c": {"$nothing": []}},
+            {"graph_id": self.random.choice(unusable)},
+            {self.random.choice(TEXTS): self.random.choice(TEXTS)},
+            {"n": self.random.choice(NUMBERS)},
         )
+        return self.random.choice(choices)
 
     def _junk(self) -> Any:
-        return self.random.choice(
-            (self.random.choice(TEXTS), self.random.choice(NUMBERS), None, [], {}, True, [[]], [None], {"": {"": ""}})
-        )
+        text, number = self.random.choice(TEXTS), self.random.choice(NUMBERS)
+        choices: tuple[Any, ...] = (text, number, None, [], {}, True, [[]], [None], {"": {"": ""}})
+        return self.random.choice(choices)
 
     def _id(self, name: str) -> str:
         """Return an id: mostly one that exists, of the caller or of another tenant."""

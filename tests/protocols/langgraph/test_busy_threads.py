@@ -4,6 +4,8 @@ import asyncio
 from typing import Any
 
 import psycopg
+import pytest
+from langgraph_sdk.errors import ConflictError
 
 from tests.protocols.langgraph.conftest import ENVIRONMENT, Client
 from tests.workers.conftest import SharedServers
@@ -73,3 +75,38 @@ async def test_runs_that_interrupt_or_roll_back_each_other_leave_the_thread_free
         result = await client.runs.wait(thread, "trail", input={"seen": [strategy]})
         assert result["seen"][-3:] == [strategy, "first", "second"]
         assert (await client.threads.get(thread))["status"] == "idle"
+
+
+async def test_a_request_for_a_thread_does_not_wait_in_a_circle_with_a_worker_that_ends_its_run(
+    client: Client, shared_servers: SharedServers
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    with psycopg.connect(shared_servers.owner_url) as worker:
+        worker.execute("update app.langgraph_thread set status = 'error' where thread_id = %s", (thread,))
+        request = asyncio.create_task(client.threads.update(thread, metadata={"waits": True}))
+        await _until_locked(shared_servers, thread)
+        # what a foreign key does for the checkpoints that the worker stores next
+        worker.execute("set local lock_timeout = '2s'")
+        worker.execute("select from app.thread where id = %s for key share", (thread,))
+    assert (await request)["metadata"] == {"waits": True}
+
+
+async def _until_locked(servers: SharedServers, thread: str) -> None:
+    """Wait until a request has locked the thread."""
+    while True:
+        with psycopg.connect(servers.owner_url) as connection:
+            lock = "select from app.thread where id = %s for update skip locked"
+            if connection.execute(lock, (thread,)).fetchone() is None:
+                return
+        await asyncio.sleep(0.02)
+
+
+async def test_a_thread_whose_state_its_graph_cannot_compute_does_not_break_lists(client: Client) -> None:
+    thread = (await client.threads.create(metadata={"kind": "broken"}))["thread_id"]
+    await client.runs.wait(thread, "trail", input={"seen": "not a list"}, raise_error=False)
+    assert [one["thread_id"] for one in await client.threads.search(metadata={"kind": "broken"})] == [thread]
+    assert (await client.threads.get(thread))["status"] == "error"
+    with pytest.raises(ConflictError, match="cannot compute this state"):
+        await client.threads.get_state(thread)
+    result = await client.runs.wait(thread, "trail", input={"seen": ["a list"]})
+    assert result["seen"] == ["a list", "first", "second"]

@@ -167,7 +167,7 @@ async def _talk(base: str, key: str, generator: HostileGenerator, findings: Find
                 await socket.send(message)
                 findings.check(message, 200, str(await _receive(socket)).encode())
     except InvalidStatus as error:
-        findings.check(url, error.response.status_code, error.response.body or b"")
+        findings.check(url, error.response.status_code, bytes(error.response.body or b""))
     except ConnectionClosed as error:
         if error.rcvd is None or error.rcvd.code in (1006, 1011):
             findings.faults.append(f"the socket was closed: {error}: {messages}")

@@ -265,7 +265,7 @@ class RunIn(Body):
     after_seconds: Annotated[float, Field(ge=0, le=31_536_000)] | None = None
     durability: Literal["sync", "async", "exit"] = "async"
     checkpoint_during: bool | None = None
-    webhook: str | None = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
 
 
 class CancelMany(Body):

@@ -40,7 +40,7 @@ class CronIn(Body):
     config: ConfigIn = Field(default_factory=ConfigIn)
     context: JsonObject | None = None
     metadata: Metadata = Field(default_factory=dict)
-    webhook: str | None = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask = Multitask.ENQUEUE
@@ -60,7 +60,7 @@ class CronChange(Body):
     config: ConfigIn | None = None
     context: JsonObject | None = None
     metadata: JsonObject | None = None
-    webhook: str | None = Field(None, max_length=2048)
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask | None = None
