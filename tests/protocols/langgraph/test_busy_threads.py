@@ -1,6 +1,7 @@
 """Many requests for one thread at once: one run at a time, in the order in which they were made."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -33,7 +34,7 @@ async def test_thirty_runs_of_a_thread_at_once_run_one_after_the_other_in_order(
     assert (await client.threads.get_state(thread))["values"]["seen"] == expected
     with psycopg.connect(shared_servers.owner_url) as connection:
         periods = connection.execute(PERIODS, (thread,)).fetchall()
-    assert all(later[1] >= earlier[2] for earlier, later in zip(periods, periods[1:], strict=False))
+    assert all(later[1] >= earlier[2] for earlier, later in pairwise(periods))
 
 
 async def test_of_several_responses_to_an_interrupt_at_once_exactly_one_is_executed(client: Client) -> None:
