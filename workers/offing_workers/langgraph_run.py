@@ -111,9 +111,15 @@ class LangGraphRun:
 async def load_langgraph_run(
     connection: Connection, tenant_id: UUID, row: RunRow, streams: RunStreams | None
 ) -> LangGraphRun | None:
-    """Return what a client of LangGraph's API asked for. `None` means that another client made the run."""
-    if row.protocol != LANGGRAPH or streams is None:
+    """Return what a client of LangGraph's API asked for. `None` means that another client made the run.
+
+    Raises RuntimeError for a run of such a client if this process has no streams, because it would be executed without
+    what the client asked for.
+    """
+    if row.protocol != LANGGRAPH:
         return None
+    if streams is None:
+        raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
     stored = await langgraph_runs.find_arguments(connection, row.id)
     sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
     arguments = stored.arguments

@@ -99,7 +99,7 @@ class Slice:
     ) -> None:
         """If `tool_backends` is `None`, runs with web access run without it.
 
-        `run_streams` are the streams of LangGraph's clients. `None` means that no such client makes runs here.
+        `run_streams` are the streams of LangGraph's clients. Without them, a run of such a client raises an error.
         """
         self._pool, self._live_publisher, self._dispatcher, self._graphs = database, live_publisher, dispatcher, graphs
         self._database = EpochDatabase(database)

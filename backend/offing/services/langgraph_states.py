@@ -4,8 +4,9 @@ A written state is a run of the kind `state`, which executes no node. It is stor
 like every other checkpoint, and only if the thread has no active run.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+import logging
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -14,7 +15,7 @@ from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot, StateUpdate
 
 from offing.clock import new_id
-from offing.core.errors import InvalidInput
+from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import Budget, FencingToken, RunStatus, StopReason
 from offing.core.step import StepDraft, StepKind
@@ -29,7 +30,13 @@ from offing.storage.runs import NewRun, Release
 NOBODY = UUID(int=0)
 """Stands for the run of a reader, which may not write."""
 
+log = logging.getLogger(__name__)
+
 CLAIM_RUN = "select fence from app.claim_run(%s, 'api', interval '1 minute')"
+
+
+class UnreadableStateError(Conflict):
+    """`UnreadableStateError(problem, remedy)`: the graph's own code fails when it computes a state of a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,31 @@ async def open_thread(database: Database, thread: ThreadGraph) -> AsyncGenerator
 async def get_state(
     database: Database, thread: ThreadGraph, config: Mapping[str, Any], *, with_subgraphs: bool = False
 ) -> StateSnapshot:
-    """Return a state of a thread: of the checkpoint that `config` names, else the latest."""
+    """Return a state of a thread: of the checkpoint that `config` names, else the latest.
+
+    Raises NotFound for a namespace that the graph does not have, and UnreadableStateError.
+    """
+    with _explain_failures(thread, config):
+        return await _read_state(database, thread, config, with_subgraphs=with_subgraphs)
+
+
+async def _read_state(
+    database: Database, thread: ThreadGraph, config: Mapping[str, Any], *, with_subgraphs: bool
+) -> StateSnapshot:
     async with open_thread(database, thread) as graph:
         return await graph.aget_state(_locate(thread, config), subgraphs=with_subgraphs)
 
 
 async def load_output(database: Database, thread: ThreadGraph) -> Mapping[str, Any]:
-    """Return the output of a thread's latest run: the values of its output, and the interrupts that wait."""
+    """Return the output of a thread's latest run: the values of its output, and the interrupts that wait.
+
+    Raises UnreadableStateError.
+    """
+    with _explain_failures(thread, {}):
+        return await _read_output(database, thread)
+
+
+async def _read_output(database: Database, thread: ThreadGraph) -> Mapping[str, Any]:
     async with open_thread(database, thread) as graph:
         state = await graph.aget_state(_locate(thread, {}))
         keys: Any = graph.output_channels
@@ -80,7 +105,22 @@ async def list_states(
     before: Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
 ) -> list[StateSnapshot]:
-    """Return the states of a thread, newest first. `before` names the checkpoint after which the list begins."""
+    """Return the states of a thread, newest first. `before` names the checkpoint after which the list begins.
+
+    Raises as `get_state`.
+    """
+    with _explain_failures(thread, config):
+        return await _read_states(database, thread, config, limit, before, metadata)
+
+
+async def _read_states(
+    database: Database,
+    thread: ThreadGraph,
+    config: Mapping[str, Any],
+    limit: int,
+    before: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+) -> list[StateSnapshot]:
     async with open_thread(database, thread) as graph:
         matches = graph.aget_state_history(
             _locate(thread, config),
@@ -89,6 +129,21 @@ async def list_states(
             filter=dict(metadata) if metadata else None,
         )
         return [state async for state in matches]
+
+
+@contextmanager
+def _explain_failures(thread: ThreadGraph, config: Mapping[str, Any]) -> Generator[None]:
+    """Replace errors of the graph's own code, such as of a reducer that rejects what a failed run wrote."""
+    try:
+        yield
+    except OffingError:
+        raise
+    except Exception as error:
+        if isinstance(error, ValueError) and config.get("checkpoint_ns"):  # LangGraph does not know the namespace
+            raise NotFound("checkpoint", str(config["checkpoint_ns"])) from error
+        log.warning("the state of thread %s cannot be computed", thread.thread_id, exc_info=error)
+        problem = f"The graph {thread.graph.name} cannot compute this state: {type(error).__name__}: {error}."
+        raise UnreadableStateError(problem[:500], "Continue from an earlier checkpoint.") from error
 
 
 async def update_state(

@@ -197,7 +197,7 @@ def find_graph(thread: LangGraphThreadRow, graphs: Mapping[str, Graph]) -> Graph
     name = thread.graph or thread.metadata.get("graph_id")
     if name is None:
         return None
-    if name not in graphs:
+    if not isinstance(name, str) or name not in graphs:
         raise InvalidInput("thread_id", f"its graph {name!r} is not installed here", "Install the graph.")
     return graphs[name]
 

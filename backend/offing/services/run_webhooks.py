@@ -18,7 +18,7 @@ from offing.kernel.langgraph_json import dump_json
 from offing.sdk import Graph
 from offing.services import langgraph_states
 from offing.services.langgraph_run_json import find_run_status, render_run
-from offing.services.langgraph_states import ThreadGraph
+from offing.services.langgraph_states import ThreadGraph, UnreadableStateError
 from offing.services.webhooks import LEASE, MAX_CONCURRENT, read_secret
 from offing.storage import langgraph_runs, run_webhooks, webhooks
 from offing.storage.langgraph_runs import LangGraphRunRow
@@ -83,12 +83,17 @@ async def _load_values(
     run: LangGraphRunRow,
     checkpoint: str | None,
 ) -> Any:
-    """Return the values that the run left. `None` means that it wrote none, or that its graph is not installed here."""
+    """Return the values that the run left.
+
+    `None` means that it wrote none, or that its graph is not installed here or fails to compute them.
+    """
     if checkpoint is None or run.graph not in graphs:
         return None
     thread = ThreadGraph(claimed.tenant_id, run.thread_id, graphs[run.graph])
-    state = await langgraph_states.get_state(database, thread, {"checkpoint_id": checkpoint}, with_subgraphs=False)
-    return state.values
+    try:
+        return (await langgraph_states.get_state(database, thread, {"checkpoint_id": checkpoint})).values
+    except UnreadableStateError:  # the log has it
+        return None
 
 
 async def _send(

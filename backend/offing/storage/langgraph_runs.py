@@ -62,7 +62,10 @@ DELAY = """
 LOCK_THREAD = """
     select id from thread where id = %(thread)s
        and not exists (select from langgraph_thread where thread_id = %(thread)s and gone_at is not null)
-       for update
+       for no key update
+"""
+"""A stronger lock would make foreign keys wait: a worker that ends a run has locked other rows of the thread before it
+stores the last states, and both would wait for each other.
 """
 
 LIST_ACTIVE = """
@@ -70,8 +73,6 @@ LIST_ACTIVE = """
      where thread_id = %s and status in ('queued', 'running', 'waiting', 'paused')
      order by created_at, id
 """
-
-FIND_NEXT_RUN = "select id from run where thread_id = %s and status = 'queued'"
 
 FIND_FIRST_RUN = "select id from run where thread_id = %s order by created_at, id limit 1"
 
@@ -182,12 +183,6 @@ async def enqueue_run(connection: Connection, run_id: UUID, delay_seconds: float
 async def delay_run(connection: Connection, run_id: UUID, delay_seconds: float) -> None:
     """Let a new run start later."""
     await connection.execute(DELAY, {"run": run_id, "delay": f"{delay_seconds} seconds"})
-
-
-async def find_queued_id(connection: Connection, thread_id: UUID) -> UUID | None:
-    """Return the run of a thread that waits for a worker. `None` means that there is none."""
-    row = await (await connection.execute(FIND_NEXT_RUN, (thread_id,))).fetchone()
-    return row[0] if row else None
 
 
 async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None:

@@ -1,10 +1,11 @@
 """Bodies of requests. A field that is not here is rejected by its name."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from math import isfinite
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from offing.core.langgraph_config import ThreadTtlStrategy
 from offing.core.langgraph_run import Multitask
@@ -14,36 +15,49 @@ JsonObject = dict[str, Any]
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Offset = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
-
-def _reject_nul(value: Any) -> Any:
-    """Reject text that Postgres cannot store."""
-    if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
-        raise ValueError("the text has a NUL character or half a surrogate pair; remove it")
-    if isinstance(value, Mapping):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            _reject_nul(key)
-            _reject_nul(item)
-    elif isinstance(value, list):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
-            _reject_nul(item)
-    return value  # pyright: ignore[reportUnknownVariableType]
+MAX_DEPTH = 100
+"""Maximum number of levels of objects and lists in a body."""
 
 
-Storable = BeforeValidator(_reject_nul)
-
-Json = Annotated[Any, Storable]
-Object = Annotated[JsonObject, Storable]
+def _check_json(value: Any, where: str = "", depth: int = 0) -> None:
+    """Raise ValueError for what Postgres cannot store as it was sent, with the place where it is."""
+    place = where or "the body"
+    if depth > MAX_DEPTH:
+        raise ValueError(f"{place[:100]} is nested more than {MAX_DEPTH} levels deep; send less")
+    match value:
+        case str():
+            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+                raise ValueError(f"{place} has a NUL character or half a surrogate pair; remove it")
+        case float() if not isfinite(value):
+            raise ValueError(f"{place} is not a finite number; send null or a text")
+        case int() if not -(2**63) <= value < 2**64:
+            raise ValueError(f"{place} is an integer of more than 64 bits; send a text")
+        case Mapping():
+            for key, item in cast(Mapping[Any, Any], value).items():
+                _check_json(key, f"a key of {place}", depth)
+                _check_json(item, f"{where}.{key}".lstrip("."), depth + 1)
+        case list():
+            for number, item in enumerate(cast(list[Any], value)):
+                _check_json(item, f"{where}.{number}".lstrip("."), depth + 1)
+        case _:
+            pass
 
 
 def _empty_if_none(value: Any) -> Any:
     return {} if value is None else value
 
 
-Metadata = Annotated[JsonObject, BeforeValidator(_empty_if_none), Storable]
+Metadata = Annotated[JsonObject, BeforeValidator(_empty_if_none)]
 
 
 class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_every_value(cls, body: Any) -> Any:
+        _check_json(body)
+        return body
 
 
 class AssistantIn(Body):
@@ -53,17 +67,17 @@ class AssistantIn(Body):
     context: Metadata = Field(default_factory=dict)
     metadata: Metadata = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
-    name: Annotated[str | None, Storable] = Field(None, max_length=300)
-    description: Annotated[str | None, Storable] = Field(None, max_length=5000)
+    name: str | None = Field(None, max_length=300)
+    description: str | None = Field(None, max_length=5000)
 
 
 class AssistantChange(Body):
     graph_id: str | None = None
-    config: Object | None = None
-    context: Object | None = None
-    metadata: Object | None = None
-    name: Annotated[str | None, Storable] = Field(None, max_length=300)
-    description: Annotated[str | None, Storable] = Field(None, max_length=5000)
+    config: JsonObject | None = None
+    context: JsonObject | None = None
+    metadata: JsonObject | None = None
+    name: str | None = Field(None, max_length=300)
+    description: str | None = Field(None, max_length=5000)
 
 
 class AssistantFilter(Body):
@@ -91,9 +105,9 @@ class VersionChoice(Body):
 
 
 class StateUpdateIn(Body):
-    values: Json = None
-    command: Object | None = None
-    as_node: Annotated[str | None, Storable] = None
+    values: Any = None
+    command: JsonObject | None = None
+    as_node: str | None = None
     task_id: str | None = None
 
 
@@ -130,7 +144,7 @@ class ThreadPruning(Body):
 
 class ThreadFilterIn(Body):
     metadata: Metadata = Field(default_factory=dict)
-    values: Object | None = None
+    values: JsonObject | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
 
 
@@ -161,7 +175,7 @@ class ThreadSearch(ThreadFilterIn):
 class CheckpointIn(Body):
     thread_id: UUID | None = None
     checkpoint_ns: str | None = ""
-    checkpoint_id: Annotated[str | None, Storable] = None
+    checkpoint_id: str | None = None
     checkpoint_map: JsonObject | None = None
 
 
@@ -171,35 +185,35 @@ class CheckpointRead(Body):
 
 
 class StateChange(Body):
-    values: Json = None
-    as_node: Annotated[str | None, Storable] = None
+    values: Any = None
+    as_node: str | None = None
     checkpoint: CheckpointIn | None = None
-    checkpoint_id: Annotated[str | None, Storable] = None
+    checkpoint_id: str | None = None
 
 
 class HistorySearch(Body):
     limit: Limit = 10
     before: CheckpointIn | JsonObject | str | None = None
-    metadata: Object | None = None
+    metadata: JsonObject | None = None
     checkpoint: CheckpointIn | None = None
 
 
 class SendIn(Body):
-    node: Annotated[str, Storable]
-    input: Json = None
+    node: str
+    input: Any = None
 
 
 class CommandIn(Body):
-    resume: Json = None
-    update: Json = None
+    resume: Any = None
+    update: Any = None
     goto: SendIn | str | list[SendIn | str] | None = None
 
 
 class ConfigIn(Body):
-    tags: Annotated[list[str], Storable] | None = None
+    tags: list[str] | None = None
     recursion_limit: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    configurable: Object | None = None
-    metadata: Object | None = None
+    configurable: JsonObject | None = None
+    metadata: JsonObject | None = None
 
 
 STREAM_MODES = (
@@ -232,12 +246,12 @@ class RunIn(Body):
     """A run. Fields with only one allowed value are those of which Offing supports only this one."""
 
     assistant_id: UUID | str
-    input: Json = None
+    input: Any = None
     command: CommandIn | None = None
     checkpoint: CheckpointIn | None = None
-    checkpoint_id: Annotated[str | None, Storable] = None
+    checkpoint_id: str | None = None
     config: ConfigIn = Field(default_factory=ConfigIn)
-    context: Object | None = None
+    context: JsonObject | None = None
     metadata: Metadata = Field(default_factory=dict)
     interrupt_before: Literal["*"] | list[str] | None = None
     interrupt_after: Literal["*"] | list[str] | None = None
@@ -251,7 +265,7 @@ class RunIn(Body):
     after_seconds: Annotated[float, Field(ge=0, le=31_536_000)] | None = None
     durability: Literal["sync", "async", "exit"] = "async"
     checkpoint_during: bool | None = None
-    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
 
 
 class CancelMany(Body):
@@ -261,30 +275,30 @@ class CancelMany(Body):
 
 
 class ItemIn(Body):
-    namespace: Annotated[list[str], Storable]
-    key: Annotated[str, Storable]
-    value: Object
+    namespace: list[str]
+    key: str
+    value: JsonObject
     index: Literal[False] | list[str] | None = None
     ttl: Annotated[float | None, Field(gt=0, le=1e8)] = None
 
 
 class ItemKey(Body):
-    namespace: Annotated[list[str], Storable] = Field(default_factory=list)
-    key: Annotated[str, Storable]
+    namespace: list[str] = Field(default_factory=list)
+    key: str
 
 
 class ItemSearch(Body):
-    namespace_prefix: Annotated[list[str], Storable] = Field(default_factory=list)
-    filter: Object | None = None
+    namespace_prefix: list[str] = Field(default_factory=list)
+    filter: JsonObject | None = None
     limit: Limit = 10
     offset: Offset = 0
-    query: Annotated[str | None, Storable] = Field(None, max_length=10_000)
+    query: str | None = Field(None, max_length=10_000)
     refresh_ttl: bool | None = None
 
 
 class NamespaceSearch(Body):
-    prefix: Annotated[list[str], Storable] | None = None
-    suffix: Annotated[list[str], Storable] | None = None
+    prefix: list[str] | None = None
+    suffix: list[str] | None = None
     max_depth: Annotated[int, Field(ge=1, le=1000)] | None = None
     limit: Limit = 100
     offset: Offset = 0

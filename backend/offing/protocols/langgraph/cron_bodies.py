@@ -1,7 +1,7 @@
 """Bodies of requests about crons. A field that is not here is rejected by its name."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, Field
@@ -10,12 +10,10 @@ from offing.core.langgraph_run import Multitask
 from offing.protocols.langgraph.bodies import (
     Body,
     ConfigIn,
-    Json,
+    JsonObject,
     Limit,
     Metadata,
-    Object,
     Offset,
-    Storable,
     StreamModes,
 )
 
@@ -27,22 +25,22 @@ def _set_zone(at: datetime) -> datetime:
 
 Time = Annotated[datetime, AfterValidator(_set_zone)]
 
-Schedule = Annotated[str, Storable, Field(max_length=200)]
+Schedule = Annotated[str, Field(max_length=200)]
 
-Breakpoints = Annotated[Literal["*"] | list[str] | None, Storable]
+Breakpoints = Literal["*"] | list[str] | None
 
 
 class CronIn(Body):
     assistant_id: UUID | str
     schedule: Schedule
-    timezone: Annotated[str | None, Storable] = Field(None, max_length=100)
+    timezone: str | None = Field(None, max_length=100)
     end_time: Time | None = None
     enabled: bool = True
-    input: Json = None
+    input: Any = None
     config: ConfigIn = Field(default_factory=ConfigIn)
-    context: Object | None = None
+    context: JsonObject | None = None
     metadata: Metadata = Field(default_factory=dict)
-    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask = Multitask.ENQUEUE
@@ -55,14 +53,14 @@ class CronIn(Body):
 
 class CronChange(Body):
     schedule: Schedule | None = None
-    timezone: Annotated[str | None, Storable] = Field(None, max_length=100)
+    timezone: str | None = Field(None, max_length=100)
     end_time: Time | None = None
     enabled: bool | None = None
-    input: Json = None
+    input: Any = None
     config: ConfigIn | None = None
-    context: Object | None = None
-    metadata: Object | None = None
-    webhook: Annotated[str | None, Storable, Field(max_length=2048)] = None
+    context: JsonObject | None = None
+    metadata: JsonObject | None = None
+    webhook: Annotated[str | None, Field(max_length=2048)] = None
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     multitask_strategy: Multitask | None = None

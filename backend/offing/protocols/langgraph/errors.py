@@ -5,6 +5,7 @@ import logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from langgraph.store.base import InvalidNamespaceError
 from starlette.exceptions import HTTPException
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
@@ -30,6 +31,7 @@ class Unsupported(InvalidInput):
 
 def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(OffingError, _handle_offing_error)
+    app.add_exception_handler(InvalidNamespaceError, _handle_invalid_namespace)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
 
@@ -52,6 +54,10 @@ def respond_error(error: Exception) -> JSONResponse:
         log.exception("a request of a LangGraph client failed", exc_info=error)
         return respond(500, "An internal error occurred. The log has its details.")
     return respond(status, str(error))
+
+
+async def _handle_invalid_namespace(_: Request, error: Exception) -> JSONResponse:
+    return respond_error(InvalidInput("namespace", str(error), "Use labels without periods, and not `langgraph`."))
 
 
 async def _handle_validation_error(_: Request, error: Exception) -> JSONResponse:

@@ -1,5 +1,7 @@
 """What happens before a request is read: who sent it, and how large it may be."""
 
+from urllib.parse import unquote
+
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -63,6 +65,8 @@ async def _find_rejection(scope: Scope) -> Response | None:
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     if path in OPEN_PATHS:
         return None
+    if "\0" in unquote(path + scope["query_string"].decode("latin-1")):
+        return errors.respond(422, "The address has a NUL character. Remove it.")
     try:
         await identify_caller(Request(scope))
     except OffingError as error:

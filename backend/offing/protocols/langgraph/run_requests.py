@@ -1,6 +1,7 @@
 """Requests for runs: from their bodies to stored runs, and to what their clients follow."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -154,8 +155,9 @@ def respond_result(caller: Caller, run: LangGraphRunRow, *, cancels: bool = Fals
 
 def _canceller(caller: Caller, run: LangGraphRunRow) -> Any:
     async def cancel() -> None:
-        await langgraph_runs.cancel_runs(
-            caller.context.platform, caller.tenant_id, [run.id], waits=False, deletes=False
-        )
+        with suppress(NotFound):  # it was deleted in the meantime
+            await langgraph_runs.cancel_runs(
+                caller.context.platform, caller.tenant_id, [run.id], waits=False, deletes=False
+            )
 
     return cancel

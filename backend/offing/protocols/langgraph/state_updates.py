@@ -13,7 +13,7 @@ from offing.kernel.langgraph_invocation import build_graph_input
 from offing.protocols.langgraph.bodies import CheckpointIn, StateUpdateIn
 from offing.protocols.langgraph.context import Caller
 from offing.services import langgraph_states, langgraph_threads
-from offing.services.langgraph_states import ThreadGraph
+from offing.services.langgraph_states import ThreadGraph, UnreadableStateError
 from offing.services.langgraph_threads import find_graph
 from offing.storage.langgraph_threads import LangGraphThreadRow
 
@@ -26,14 +26,20 @@ async def open_thread(caller: Caller, thread_id: UUID) -> tuple[LangGraphThreadR
 
 
 async def load_latest_state(caller: Caller, thread: LangGraphThreadRow) -> StateSnapshot | None:
-    """Return the latest state of a thread. `None` means that it has none, or that its graph is not installed here."""
+    """Return the latest state of a thread.
+
+    `None` means that it has none, or that its graph is not installed here or fails to compute it.
+    """
     try:
         graph = find_graph(thread, caller.context.graphs)
     except InvalidInput:
         return None
     if graph is None:
         return None
-    return await langgraph_states.get_state(caller.database, ThreadGraph(caller.tenant_id, thread.id, graph), {})
+    try:
+        return await langgraph_states.get_state(caller.database, ThreadGraph(caller.tenant_id, thread.id, graph), {})
+    except UnreadableStateError:  # the log has it; one such thread does not break a list
+        return None
 
 
 async def list_interrupts(caller: Caller, thread_id: UUID) -> list[Interrupt[Any]]:

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.langgraph_run import Multitask
-from offing.protocols.langgraph.bodies import Body, CommandIn, ConfigIn, Json, Metadata, Object, RunIn, SendIn
+from offing.protocols.langgraph.bodies import Body, CommandIn, ConfigIn, JsonObject, Metadata, RunIn, SendIn
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.rendering import render_checkpoint, render_empty_state, render_state
 from offing.protocols.langgraph.run_requests import create_run
@@ -26,9 +26,9 @@ class CommandError(Exception):
 
 class RunStart(Body):
     assistant_id: UUID | str
-    input: Json = None
+    input: Any = None
     config: ConfigIn = Field(default_factory=ConfigIn)
-    context: Object | None = None
+    context: JsonObject | None = None
     metadata: Metadata = Field(default_factory=dict)
     multitask_strategy: Multitask = Multitask.ENQUEUE
     interrupt_before: Any = None
@@ -37,16 +37,16 @@ class RunStart(Body):
 
 class Response(Body):
     interrupt_id: str
-    response: Json = None
+    response: Any = None
     namespace: list[str] = Field(default_factory=list)
 
 
 class InputRespond(Body):
     interrupt_id: str | None = None
-    response: Json = None
+    response: Any = None
     namespace: list[str] = Field(default_factory=list)
     responses: list[Response] | None = None
-    update: Json = None
+    update: Any = None
     goto: SendIn | str | list[SendIn | str] | None = None
     config: ConfigIn = Field(default_factory=ConfigIn)
     metadata: Metadata = Field(default_factory=dict)
@@ -67,7 +67,7 @@ class ListCheckpoints(Body):
 
 class StateFork(Body):
     checkpoint_id: str
-    input: Json = None
+    input: Any = None
     config: ConfigIn = Field(default_factory=ConfigIn)
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
-from offing.core.errors import InvalidInput
+from offing.core.errors import Conflict, InvalidInput
 from offing.core.run import TERMINAL_STATUSES
 from offing.protocols.langgraph.bodies import STREAM_MODES, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
@@ -111,7 +111,9 @@ async def cancel_run(
 @router.delete("/{run_id}", status_code=204)
 async def delete_run(caller: CurrentCaller, thread_id: UUID, run_id: UUID) -> Response:
     """Delete an ended run with the states that it wrote."""
-    await langgraph_runs.get_run(caller.database, caller.tenant_id, thread_id, run_id)
+    run = await langgraph_runs.get_run(caller.database, caller.tenant_id, thread_id, run_id)
+    if run.status not in TERMINAL_STATUSES:  # before its worker has to wait for the locks of a deletion
+        raise Conflict(f"Run {run_id} has not ended.", "Cancel it first, then delete it.")
     await run_deletion.delete_run(caller.database, caller.tenant_id, run_id, keeps_thread=True)
     await caller.context.run_streams.delete(caller.tenant_id, thread_id, run_id)
     return Response(status_code=204)

@@ -44,10 +44,7 @@ async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
         "index": body.index,
     }
     namespace = await allow_item(caller, "put", value)
-    try:
-        await store.aput(namespace, body.key, value["value"], body.index, **more)
-    except InvalidNamespaceError as error:
-        raise InvalidInput("namespace", str(error), "Use labels without periods, and not `langgraph`.") from error
+    await store.aput(namespace, body.key, value["value"], body.index, **more)
     return Response(status_code=204)
 
 
@@ -57,8 +54,6 @@ async def get_item(
 ) -> Response:
     """Get an item, or null. The labels of `namespace` are separated by periods."""
     labels = tuple(namespace.split(".")) if namespace else ()
-    _check_text("key", key)
-    _check_text("namespace", namespace)
     labels = await allow_item(caller, "get", {"namespace": labels, "key": key})
     item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
     return respond_json(None if item is None else _render(item))
@@ -85,14 +80,20 @@ async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
         "offset": body.offset,
         "query": body.query,
     }
-    matches = await store.asearch(
-        await allow_item(caller, "search", value),
-        query=body.query,
-        filter=body.filter,
-        limit=body.limit,
-        offset=body.offset,
-        refresh_ttl=body.refresh_ttl,
-    )
+    prefix = await allow_item(caller, "search", value)
+    try:
+        matches = await store.asearch(
+            prefix,
+            query=body.query,
+            filter=body.filter,
+            limit=body.limit,
+            offset=body.offset,
+            refresh_ttl=body.refresh_ttl,
+        )
+    except InvalidNamespaceError:
+        raise
+    except ValueError as error:  # an operator that LangGraph's stores do not have
+        raise InvalidInput("filter", str(error), "Use $eq, $ne, $gt, $gte, $lt or $lte.") from error
     return respond_json({"items": [{**_render(item), "score": item.score} for item in matches]})
 
 
@@ -114,11 +115,6 @@ async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Respo
         offset=body.offset,
     )
     return respond_json({"namespaces": [list(one) for one in matches]})
-
-
-def _check_text(field: str, text: str) -> None:
-    if "\0" in text:
-        raise InvalidInput(field, "it has a NUL character", "Remove it.")
 
 
 def _render(item: Item | SearchItem) -> dict[str, Any]:

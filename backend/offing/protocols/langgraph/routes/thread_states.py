@@ -93,10 +93,7 @@ async def _respond_state(
     _, thread = await open_thread(caller, thread_id)
     if thread is None:
         return respond_json(render_empty_state(thread_id))
-    try:
-        state = await langgraph_states.get_state(caller.database, thread, where, with_subgraphs=with_subgraphs)
-    except ValueError as error:  # LangGraph does not know the namespace
-        raise NotFound("checkpoint", str(where)) from error
+    state = await langgraph_states.get_state(caller.database, thread, where, with_subgraphs=with_subgraphs)
     if state.metadata is None and where:
         raise NotFound("checkpoint", str(where.get("checkpoint_id")))
     return respond_json(render_state(state) if state.metadata is not None else render_empty_state(thread_id))

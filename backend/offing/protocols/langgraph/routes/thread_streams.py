@@ -17,7 +17,7 @@ from offing.protocols.langgraph.thread_events import find_seq
 from offing.protocols.langgraph.thread_feeds import ThreadFeed
 from offing.protocols.langgraph.thread_joins import JOIN_MODES, ThreadJoin
 from offing.protocols.langgraph.thread_sockets import ThreadSocket
-from offing.protocols.langgraph.thread_subscriptions import SubscribeIn, parse_filter
+from offing.protocols.langgraph.thread_subscriptions import MAX_SEQ, SubscribeIn, parse_filter
 from offing.services import langgraph_threads
 
 router = APIRouter(prefix="/threads/{thread_id}")
@@ -53,6 +53,8 @@ async def get_events(
     """Stream the events of a thread's runs, for clients that cannot send a body."""
     after = parse_last_event_id((last_event_id or "").partition(".")[0])
     seq = since if after is None else find_seq(after)
+    if seq is not None and seq > MAX_SEQ:
+        raise InvalidInput("Last-Event-ID", "it is not the id of an event", "Send the id of the last event unchanged.")
     return await _respond_feed(caller, thread_id, SubscribeIn(channels=channels, since=seq))
 
 
