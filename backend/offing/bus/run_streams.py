@@ -25,6 +25,12 @@ KEPT_SECONDS = 3600
 MAX_KEPT_EVENTS = 20_000
 """Approximate maximum number of events that are kept of a thread; older ones are dropped."""
 
+RETRY_SECONDS = 0.2
+"""Pause before events are sent to Redis again."""
+
+MAX_OUTAGE_SECONDS = 10.0
+"""Time for which events wait while Redis is away. The end of a run waits no longer than this, either."""
+
 END_EVENT = "end"
 """Name of the last event of a run. It is not sent to clients."""
 
@@ -75,7 +81,9 @@ class RunStreams:
         """Append events and wake the readers. Return whether Redis accepted them."""
         key = _stream_key(tenant_id, thread_id)
         try:
-            async with self._redis.pipeline(transaction=False) as pipe:
+            async with self._redis.pipeline(
+                transaction=True
+            ) as pipe:  # all of them or none, so that they can be sent again
                 for event in events:
                     fields: dict[Any, Any] = {"event": event.event, "data": event.data, "run": run_id.bytes}
                     pipe.xadd(key, fields, maxlen=MAX_KEPT_EVENTS, approximate=True)
@@ -144,7 +152,10 @@ class RunStreams:
 
 
 class StreamSender:
-    """Sends the events of one claimed run in order, in the background and as few messages as possible."""
+    """Sends the events of one claimed run in order, in the background and as few messages as possible.
+
+    While Redis is away, events wait for it. After `MAX_OUTAGE_SECONDS` they are given up.
+    """
 
     def __init__(self, streams: RunStreams, tenant_id: UUID, thread_id: UUID, run_id: UUID) -> None:
         self._streams, self._tenant, self._thread, self._run = streams, tenant_id, thread_id, run_id
@@ -164,7 +175,15 @@ class StreamSender:
     async def _send_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            await self._streams.append(self._tenant, self._thread, self._run, batch)
+            await self._send_batch(batch)
+
+    async def _send_batch(self, batch: Sequence[StreamEvent]) -> None:
+        give_up = asyncio.get_running_loop().time() + MAX_OUTAGE_SECONDS
+        while not await self._streams.append(self._tenant, self._thread, self._run, batch):
+            if asyncio.get_running_loop().time() > give_up:
+                log.warning("events of a stream were given up", run=str(self._run), events=len(batch))
+                return
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def find_position(moment: datetime) -> str:
