@@ -7,6 +7,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.citation import TextLookup, widen_span
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import RunStatus
 from offing.core.step import Step
 from offing.core.tool import SourceSpan
@@ -36,8 +37,8 @@ async def replay_run(
 ) -> ReplayResult:
     """Replay a run that has ended.
 
-    Raises NotFound, InvalidInput if the graph of the run is not installed or the run was upgraded, and
-    Conflict if the run has not ended. `mcp_servers` are the MCP servers whose tools the runs were
+    Raises NotFound, InvalidInput if the graph of the run is not installed, the run was upgraded or was made through
+    LangGraph's API, and Conflict if the run has not ended. `mcp_servers` are the MCP servers whose tools the runs were
     shown. None of them is called.
     """
     async with database.transaction(tenant_id) as connection:
@@ -48,10 +49,21 @@ async def replay_run(
     if graph is None:
         problem = f"run {run_id} used {row.graph} {row.graph_version[:12]}, which is not installed"
         raise InvalidInput("RUN", problem, "Replay it where that version of the graph is installed.")
+    _check_input(row, graph)
     recording = await _load_stored_run(database, tenant_id, row, _list_shown_tools(row, graph, mcp_servers))
     _check_one_version(recording)
     text_of = await _load_quoted_texts(database, tenant_id, recording)
     return await replay_stored_run(graph, recording, text_of, None, InMemorySaver)
+
+
+def _check_input(row: RunRow, graph: Graph) -> None:
+    """Raise InvalidInput for a run of LangGraph's API that began with more than a question.
+
+    It began with an input or a command, a configuration, and the states that its thread had then.
+    """
+    if row.protocol == LANGGRAPH and graph.langgraph_adapter is not None:
+        problem = f"run {row.id} was made through LangGraph's API, whose input and states a replay does not have"
+        raise InvalidInput("RUN", problem, "Start another run from the same checkpoint with that API instead.")
 
 
 def _check_one_version(stored_run: StoredRun) -> None:

@@ -25,13 +25,12 @@ async def test_thirty_runs_of_a_thread_at_once_run_one_after_the_other_in_order(
     made = await asyncio.gather(
         *(client.runs.create(thread, "trail", input={"seen": [str(number)]}) for number in range(30))
     )
-    for run in made:
-        await client.runs.join(thread, run["run_id"])
+    await client.runs.wait(thread, "trail", input={"seen": ["last"]})
     listed: list[Any] = list(reversed(await client.runs.list(thread, limit=100)))
-    assert [run["status"] for run in listed] == ["success"] * 30
+    assert [run["status"] for run in listed] == ["success"] * 31
     number_by_run = {run["run_id"]: str(number) for number, run in enumerate(made)}
-    expected = [text for run in listed for text in (number_by_run[run["run_id"]], "first", "second")]
-    assert (await client.threads.get_state(thread))["values"]["seen"] == expected
+    expected = [text for run in listed[:-1] for text in (number_by_run[run["run_id"]], "first", "second")]
+    assert (await client.threads.get_state(thread))["values"]["seen"] == [*expected, "last", "first", "second"]
     with psycopg.connect(shared_servers.owner_url) as connection:
         periods = connection.execute(PERIODS, (thread,)).fetchall()
     assert all(later[1] >= earlier[2] for earlier, later in pairwise(periods))
