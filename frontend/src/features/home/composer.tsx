@@ -168,6 +168,7 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
           <OptionsPanel
             settings={settings}
             errors={shownErrors}
+            attached={describeAttached(attached)}
             preset={preset}
             onChange={change}
             onReplace={setSettings}

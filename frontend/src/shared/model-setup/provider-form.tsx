@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ProblemError } from "../api/client";
 import { type Provider, type ProviderKind, storeProvider } from "../api/providers";
 import { Button } from "../ui/button";
@@ -50,6 +50,11 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
       onStored(provider);
     },
   });
+  const actions = useRef<HTMLDivElement>(null);
+  // The form is long: what is wrong with it is often below the edge of the window.
+  useEffect(() => {
+    if (store.error) actions.current?.scrollIntoView({ block: "nearest" });
+  }, [store.error]);
   const isKeyNeeded = !hasAddress && !stored?.key_set;
   const problem = store.error instanceof ProblemError ? store.error : null;
   const isNotAccepted = problem?.field === "api_base" && /offing engine accept/.test(problem.remedy ?? "");
@@ -150,7 +155,7 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
       ) : (
         <ProblemNote error={store.error} />
       )}
-      <div className={styles.actions}>
+      <div ref={actions} className={styles.actions}>
         <Button kind="primary" type="submit" disabled={store.isPending}>
           {store.isPending ? t`Storing…` : stored ? t`Store` : t`Continue`}
         </Button>
