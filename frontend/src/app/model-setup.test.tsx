@@ -113,6 +113,17 @@ test("an address that is not accepted shows the command of the operator, and the
   expect(screen.getByLabelText("Address")).toHaveValue("http://10.0.0.5:8000/v1");
 });
 
+test("a second server with the name of a stored provider says that it replaces it", async () => {
+  server.use(http.get(at("/providers"), () => HttpResponse.json([aProvider({ name: "hosted_vllm" })])));
+  const { user } = renderPage("/settings/models");
+  await user.click(await screen.findByRole("button", { name: "Add a model" }));
+  await user.click(await screen.findByRole("button", { name: "vLLM" }));
+  const name = await screen.findByLabelText("Name");
+  expect(name).toHaveAccessibleDescription(/Its address and key are replaced/);
+  await user.type(name, "-2");
+  expect(name).toHaveAccessibleDescription("Models are named after it: hosted_vllm-2/MODEL.");
+});
+
 test("a server on the machine is used without a key, and one that is not accepted says what to do", async () => {
   const writes = recordWrites();
   const engine = { note: "", model_details: [] };

@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ProblemError } from "../api/client";
-import { type Provider, type ProviderKind, storeProvider } from "../api/providers";
+import { type Provider, type ProviderKind, providersQuery, storeProvider } from "../api/providers";
 import { Button } from "../ui/button";
 import { Field, Input } from "../ui/field";
 import { ProblemNote } from "../ui/problem-note";
@@ -30,6 +30,8 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
   const [name, setName] = useState(stored?.name ?? kind.name);
   const [address, setAddress] = useState(stored?.api_base ?? "");
   const [key, setKey] = useState("");
+  const others = useQuery({ ...providersQuery, enabled: hasAddress && stored === null });
+  const replaced = others.data?.find((one) => one.name === name.trim());
   const isNewPlace = stored !== null && address.trim().replace(/\/$/, "") !== stored.api_base;
   const store = useMutation({
     mutationFn: () =>
@@ -123,7 +125,14 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
         )}
       </Field>
       {hasAddress && stored === null && (
-        <Field label={t`Name`} description={t`Models are named after it: ${name || kind.name}/MODEL.`}>
+        <Field
+          label={t`Name`}
+          description={
+            replaced
+              ? t`You have a provider with this name. Its address and key are replaced: choose another name to keep both.`
+              : t`Models are named after it: ${name || kind.name}/MODEL.`
+          }
+        >
           {(control) => (
             <Input
               {...control}
