@@ -299,7 +299,7 @@ test("pasted files are attached", async () => {
   await waitFor(() => expect(uploads).toBe(1));
 });
 
-test("the options name attached documents in place of the collections, as the form does", async () => {
+test("attached documents replace the collections in the options too", async () => {
   server.use(
     http.post(at("/library"), () =>
       HttpResponse.json({
@@ -313,7 +313,7 @@ test("the options name attached documents in place of the collections, as the fo
   await user.click(screen.getByRole("textbox", { name: "Question" }));
   const data = { files: [new File(["a"], "a.md")], types: ["Files"], getData: () => "" };
   await user.paste(data as unknown as DataTransfer);
-  expect(await within(scope).findByText("Reads only the 1 document you attached.")).toBeVisible();
+  expect(await within(scope).findByText("Those attached to the question")).toBeVisible();
   expect(within(scope).queryByRole("button", { name: /All documents/ })).toBeNull();
 });
 

@@ -11,18 +11,24 @@ import { FieldError, type OptionsProps, Section } from "./options-section";
 import { ToolPolicyField } from "./tool-policy-field";
 
 interface ScopeOptionsProps extends OptionsProps {
-  /** Description of what the run reads if documents are attached to the question. `null` means that none are. */
-  attached: string | null;
+  /** Whether documents are attached to the question. They replace the collections. */
+  hasAttached: boolean;
 }
 
 /** What the run may read and use: documents, the web within domains, code, MCP servers; or nothing outside. */
-export function ScopeOptions({ settings, errors, attached, onChange }: ScopeOptionsProps) {
+export function ScopeOptions({ settings, errors, hasAttached, onChange }: ScopeOptionsProps) {
   const servers = useQuery(mcpServersQuery);
   const goOffline = (offline: boolean) => onChange(offline ? { offline, web: false, mcp: [] } : { offline });
   return (
     <>
       <Section title={t`Documents`}>
-        {attached === null ? <CollectionChips settings={settings} onChange={onChange} /> : <p>{attached}</p>}
+        {hasAttached ? (
+          <p>
+            <Trans>Those attached to the question</Trans>
+          </p>
+        ) : (
+          <CollectionChips settings={settings} onChange={onChange} />
+        )}
         <FieldError text={errors.collections} />
       </Section>
       <Section title={t`Outside the library`}>

@@ -146,6 +146,7 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
           )}
         </Field>
       )}
+      <ProblemNote error={others.error} />
       {kind.environment_key && onEnvironment && (
         <p className="quiet">
           <Trans>The environment of this installation has a key of {kind.title}.</Trans>{" "}
