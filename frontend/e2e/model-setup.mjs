@@ -14,6 +14,8 @@ const address = env("OFFING_MODEL");
 const [program, ...words] = JSON.parse(env("OFFING_ACCEPT"));
 const KEY = "c4n4ry-key-of-the-browser";
 const LONG = 120_000;
+/** The window of a small laptop. */
+const LOW = { width: 1280, height: 640 };
 
 async function connect(page) {
   await page.getByRole("heading", { name: "Two ways to begin" }).waitFor();
@@ -22,8 +24,11 @@ async function connect(page) {
   await page.getByRole("button", { name: /^vLLM/ }).click();
   await page.getByLabel("Address").fill(address);
   await page.getByLabel(/^Key/).fill(KEY);
+  await page.setViewportSize(LOW);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByText(`offing engine accept ${address}`, { exact: true }).waitFor();
+  const { y, height } = await page.getByRole("button", { name: "Continue" }).boundingBox();
+  assert.ok(y + height <= LOW.height, "what is to be done, and the button that goes on, are in the window");
   await screenshots(page, "not-accepted");
   execFileSync(program, words);
   await page.getByRole("button", { name: "Continue" }).click();

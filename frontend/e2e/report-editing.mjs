@@ -35,6 +35,11 @@ async function editAndSave(page) {
   await editor.getByRole("button", { name: /^Citation new of/ }).waitFor();
   await editor.getByRole("textbox", { name: "Note about this version" }).fill(NOTE);
   await screenshots(page, "report-edit");
+  const around = await page
+    .locator(".view")
+    .first()
+    .evaluate((view) => view.scrollHeight - view.clientHeight);
+  assert.ok(around <= 0, `only the run scrolls, but the page around it scrolls by ${around} px`);
   await editor.getByRole("button", { name: "Save as a new version" }).click();
   await page.getByText(/Saved as version \d+/).waitFor();
   const sentence = page.locator(".report .sentence", { hasText: ADDED });

@@ -1,6 +1,6 @@
 import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { aModel, aPreset, aProvider, aProviderTest, aTenant } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
@@ -105,9 +105,23 @@ test("an address that is not accepted shows the command of the operator, and the
   await user.click(await screen.findByRole("button", { name: "Add a model" }));
   await user.click(await screen.findByRole("button", { name: "vLLM" }));
   await user.type(await screen.findByLabelText("Address"), "http://10.0.0.5:8000/v1");
+  const scrollIntoView = vi.spyOn(Element.prototype, "scrollIntoView");
   await user.click(screen.getByRole("button", { name: "Continue" }));
   expect(await screen.findByText("offing engine accept http://10.0.0.5:8000/v1")).toBeVisible();
+  expect(screen.getByText(".venv/bin/offing")).toBeVisible();
+  expect(scrollIntoView.mock.contexts).toEqual([screen.getByRole("button", { name: "Continue" }).parentElement]);
   expect(screen.getByLabelText("Address")).toHaveValue("http://10.0.0.5:8000/v1");
+});
+
+test("a second server with the name of a stored provider says that it replaces it", async () => {
+  server.use(http.get(at("/providers"), () => HttpResponse.json([aProvider({ name: "hosted_vllm" })])));
+  const { user } = renderPage("/settings/models");
+  await user.click(await screen.findByRole("button", { name: "Add a model" }));
+  await user.click(await screen.findByRole("button", { name: "vLLM" }));
+  const name = await screen.findByLabelText("Name");
+  expect(name).toHaveAccessibleDescription(/Its address and key are replaced/);
+  await user.type(name, "-2");
+  expect(name).toHaveAccessibleDescription("Models are named after it: hosted_vllm-2/MODEL.");
 });
 
 test("a server on the machine is used without a key, and one that is not accepted says what to do", async () => {

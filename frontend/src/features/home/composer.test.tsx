@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import type { RunStatistics } from "@/shared/api/asking";
-import { aGraph, aProvider, aRun, aTenant, RUN_ID } from "@/testing/builders";
+import { aGraph, aProvider, aRun, aSource, aTenant, RUN_ID } from "@/testing/builders";
 import { renderPage } from "@/testing/render-page";
 import { at, problem, server } from "@/testing/server";
 
@@ -297,6 +297,24 @@ test("pasted files are attached", async () => {
   const data = { files: [new File(["a"], "a.md")], types: ["Files"], getData: () => "" };
   await user.paste(data as unknown as DataTransfer);
   await waitFor(() => expect(uploads).toBe(1));
+});
+
+test("attached documents replace the collections in the options too", async () => {
+  server.use(
+    http.post(at("/library"), () =>
+      HttpResponse.json({
+        files: [{ name: "a.md", outcome: "added", source: aSource({ collection: "" }), problem: "" }],
+      }),
+    ),
+  );
+  const { user } = await openOptions();
+  const scope = screen.getByRole("group", { name: "Documents" });
+  expect(await within(scope).findByRole("button", { name: /All documents/ })).toBeVisible();
+  await user.click(screen.getByRole("textbox", { name: "Question" }));
+  const data = { files: [new File(["a"], "a.md")], types: ["Files"], getData: () => "" };
+  await user.paste(data as unknown as DataTransfer);
+  expect(await within(scope).findByText("Those attached to the question")).toBeVisible();
+  expect(within(scope).queryByRole("button", { name: /All documents/ })).toBeNull();
 });
 
 const SEARCHING = {

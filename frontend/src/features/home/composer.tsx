@@ -168,6 +168,7 @@ export function Composer({ preset, onPresetApplied, onRunCreated }: ComposerProp
           <OptionsPanel
             settings={settings}
             errors={shownErrors}
+            hasAttached={describeAttached(attached) !== null}
             preset={preset}
             onChange={change}
             onReplace={setSettings}

@@ -118,9 +118,10 @@ function listModels({ name, models, model_details: details = [], note }: Engine)
 /** The model of a stored provider that was tested last. Its others can be typed. */
 function storedModel({ name, last_test: test }: Provider): ModelChoice[] {
   if (!test) return [];
-  const engine = `litellm:${name}/${test.model}`;
+  // The model that was tested already begins with the provider's name.
+  const engine = `litellm:${test.model}`;
   const note = t`Model of your provider ${name} that was tested last`;
-  return [{ id: engine, preset: "", engine, title: `${name}/${test.model}`, note, facts: [], turns: null }];
+  return [{ id: engine, preset: "", engine, title: test.model, note, facts: [], turns: null }];
 }
 
 type ModelDetails = NonNullable<Engine["model_details"]>[number];

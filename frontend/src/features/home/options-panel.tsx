@@ -12,6 +12,8 @@ import { ScopeOptions } from "./scope-options";
 import type { Settings } from "./settings";
 
 interface OptionsPanelProps extends OptionsProps {
+  /** Whether documents are attached to the question. They replace the collections. */
+  hasAttached: boolean;
   /** Replace all settings, as a saved way to ask does. */
   onReplace(settings: Settings): void;
   /** Id of a saved way to ask that is applied. `null` means none. */
@@ -20,12 +22,12 @@ interface OptionsPanelProps extends OptionsProps {
 }
 
 /** Everything that a question can set, in the order in which people think of it. */
-export function OptionsPanel({ settings, errors, onChange, ...presets }: OptionsPanelProps) {
+export function OptionsPanel({ settings, errors, onChange, hasAttached, ...presets }: OptionsPanelProps) {
   const options = { settings, errors, onChange };
   return (
     <div className={styles.panel}>
       <QuestionPresets settings={settings} {...presets} />
-      <ScopeOptions {...options} />
+      <ScopeOptions {...options} hasAttached={hasAttached} />
       <GraphPicker {...options} />
       <ModelPicker {...options} />
       <LimitOptions {...options} />

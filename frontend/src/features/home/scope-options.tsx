@@ -10,34 +10,25 @@ import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
 import { ToolPolicyField } from "./tool-policy-field";
 
+interface ScopeOptionsProps extends OptionsProps {
+  /** Whether documents are attached to the question. They replace the collections. */
+  hasAttached: boolean;
+}
+
 /** What the run may read and use: documents, the web within domains, code, MCP servers; or nothing outside. */
-export function ScopeOptions({ settings, errors, onChange }: OptionsProps) {
-  const collections = useQuery(collectionsQuery);
+export function ScopeOptions({ settings, errors, hasAttached, onChange }: ScopeOptionsProps) {
   const servers = useQuery(mcpServersQuery);
   const goOffline = (offline: boolean) => onChange(offline ? { offline, web: false, mcp: [] } : { offline });
   return (
     <>
       <Section title={t`Documents`}>
-        <Loaded query={collections} label={t`the collections`}>
-          {(listed) => (
-            <div className={styles.chips}>
-              <Chip isOn={settings.collections.length === 0} onPress={() => onChange({ collections: [] })}>
-                <Trans>All documents</Trans>{" "}
-                <span className="num">{listed.reduce((sum, { count }) => sum + count, 0)}</span>
-              </Chip>
-              {withSelected(listed, settings.collections).map(({ name, count }) => (
-                <Chip
-                  key={name}
-                  isOn={settings.collections.includes(name)}
-                  title={name}
-                  onPress={() => onChange({ collections: toggleName(settings.collections, name) })}
-                >
-                  <bdi>{collectionLabel(name)}</bdi> <span className="num">{count}</span>
-                </Chip>
-              ))}
-            </div>
-          )}
-        </Loaded>
+        {hasAttached ? (
+          <p>
+            <Trans>Those attached to the question</Trans>
+          </p>
+        ) : (
+          <CollectionChips settings={settings} onChange={onChange} />
+        )}
         <FieldError text={errors.collections} />
       </Section>
       <Section title={t`Outside the library`}>
@@ -102,6 +93,33 @@ interface DomainFieldProps {
   error: string | undefined;
   placeholder: string;
   onChange(value: string): void;
+}
+
+/** The collections that the run reads. None selected means all documents. */
+function CollectionChips({ settings, onChange }: Pick<OptionsProps, "settings" | "onChange">) {
+  const collections = useQuery(collectionsQuery);
+  return (
+    <Loaded query={collections} label={t`the collections`}>
+      {(listed) => (
+        <div className={styles.chips}>
+          <Chip isOn={settings.collections.length === 0} onPress={() => onChange({ collections: [] })}>
+            <Trans>All documents</Trans>{" "}
+            <span className="num">{listed.reduce((sum, { count }) => sum + count, 0)}</span>
+          </Chip>
+          {withSelected(listed, settings.collections).map(({ name, count }) => (
+            <Chip
+              key={name}
+              isOn={settings.collections.includes(name)}
+              title={name}
+              onPress={() => onChange({ collections: toggleName(settings.collections, name) })}
+            >
+              <bdi>{collectionLabel(name)}</bdi> <span className="num">{count}</span>
+            </Chip>
+          ))}
+        </div>
+      )}
+    </Loaded>
+  );
 }
 
 function DomainField({ label, value, error, placeholder, onChange }: DomainFieldProps) {

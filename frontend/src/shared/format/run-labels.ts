@@ -55,7 +55,7 @@ interface StopReasonTexts {
 const STOP_REASONS: Record<StopReason, StopReasonTexts> = {
   answered: { explanation: msg`The run collected enough evidence.`, suggestion: null, canDigDeeper: false },
   nothing_found: {
-    explanation: msg`No document in the scope contains anything about this question.`,
+    explanation: msg`No passage was found that answers this question.`,
     suggestion: msg`Add more documents, widen the scope, or use the wording of the documents in the question.`,
     canDigDeeper: false,
   },

@@ -25,6 +25,12 @@ export function AcceptNote({ address, onCheck }: { address: string; onCheck?: ()
           </button>
         )}
       </p>
+      <p>
+        <Trans>
+          In a checkout of the source, the command is <code className="mono">.venv/bin/offing</code>.
+        </Trans>{" "}
+        {!onCheck && <Trans>Then continue here.</Trans>}
+      </p>
     </div>
   );
 }

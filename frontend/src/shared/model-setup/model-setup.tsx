@@ -51,7 +51,7 @@ export function ModelSetup({ onDone, onCancel }: ModelSetupProps) {
       <StepTitle step={step}>
         {step === 1 && t`Choose a provider`}
         {step === 2 && kind?.title}
-        {step === 3 && t`Choose a model of ${provider?.kind.title ?? ""}`}
+        {step === 3 && t`Choose a model`}
       </StepTitle>
       {step === 1 && (
         <>

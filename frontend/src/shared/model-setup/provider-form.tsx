@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ProblemError } from "../api/client";
-import { type Provider, type ProviderKind, storeProvider } from "../api/providers";
+import { type Provider, type ProviderKind, providersQuery, storeProvider } from "../api/providers";
 import { Button } from "../ui/button";
 import { Field, Input } from "../ui/field";
 import { ProblemNote } from "../ui/problem-note";
@@ -30,6 +30,8 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
   const [name, setName] = useState(stored?.name ?? kind.name);
   const [address, setAddress] = useState(stored?.api_base ?? "");
   const [key, setKey] = useState("");
+  const others = useQuery({ ...providersQuery, enabled: hasAddress && stored === null });
+  const replaced = others.data?.find((one) => one.name === name.trim());
   const isNewPlace = stored !== null && address.trim().replace(/\/$/, "") !== stored.api_base;
   const store = useMutation({
     mutationFn: () =>
@@ -50,6 +52,11 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
       onStored(provider);
     },
   });
+  const actions = useRef<HTMLDivElement>(null);
+  // The form is long: what is wrong with it is often below the edge of the window.
+  useEffect(() => {
+    if (store.error) actions.current?.scrollIntoView({ block: "nearest" });
+  }, [store.error]);
   const isKeyNeeded = !hasAddress && !stored?.key_set;
   const problem = store.error instanceof ProblemError ? store.error : null;
   const isNotAccepted = problem?.field === "api_base" && /offing engine accept/.test(problem.remedy ?? "");
@@ -118,7 +125,14 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
         )}
       </Field>
       {hasAddress && stored === null && (
-        <Field label={t`Name`} description={t`Models are named after it: ${name || kind.name}/MODEL.`}>
+        <Field
+          label={t`Name`}
+          description={
+            replaced
+              ? t`You have a provider with this name. Its address and key are replaced: choose another name to keep both.`
+              : t`Models are named after it: ${name || kind.name}/MODEL.`
+          }
+        >
           {(control) => (
             <Input
               {...control}
@@ -132,6 +146,7 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
           )}
         </Field>
       )}
+      <ProblemNote error={others.error} />
       {kind.environment_key && onEnvironment && (
         <p className="quiet">
           <Trans>The environment of this installation has a key of {kind.title}.</Trans>{" "}
@@ -150,7 +165,7 @@ export function ProviderForm({ kind, stored, onStored, onEnvironment, onCancel }
       ) : (
         <ProblemNote error={store.error} />
       )}
-      <div className={styles.actions}>
+      <div ref={actions} className={styles.actions}>
         <Button kind="primary" type="submit" disabled={store.isPending}>
           {store.isPending ? t`Storing…` : stored ? t`Store` : t`Continue`}
         </Button>
