@@ -9,11 +9,11 @@ const LIBRARIES =
 
 /** What the entry imports, and shared code that nearly every route needs. */
 const APP =
-  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
+  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|runs\/marked-text|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
 
 /** Rows of runs: of the home page and of the list of runs. A run shares their labels and marks. */
 const RUN_ROWS =
-  /src\/(features\/home\/getting-started|shared\/(format\/run-labels|minimap\/(marks|geometry|minimap-line)|runs\/(marked-text|answerers)|api\/threads))\./;
+  /src\/(features\/home\/getting-started|shared\/(format\/run-labels|minimap\/(marks|geometry|minimap-line)|runs\/answerers|api\/threads))\./;
 
 /** Small requests and texts of many views. */
 const DATA = /src\/shared\/api\/(installation|library|providers|depth|use-create-run|reports)\./;
