@@ -57,3 +57,10 @@ class JoiningTransport(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._transport.resume_reading()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Let another protocol read from the connection, as after its upgrade to a WebSocket."""
+        self._transport.set_protocol(protocol)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._transport.get_protocol()
