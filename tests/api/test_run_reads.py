@@ -22,9 +22,9 @@ class CountedDatabase(Database):
     count = 0
 
     @asynccontextmanager
-    async def transaction(self, tenant_id: UUID):  # type: ignore[override]
+    async def transaction(self, tenant_id: UUID, *, pipelined: bool = False):  # type: ignore[override]
         self.count += 1
-        async with super().transaction(tenant_id) as connection:
+        async with super().transaction(tenant_id, pipelined=pipelined) as connection:
             yield connection
 
 

@@ -31,7 +31,7 @@ from offing.services.graphs import find_graph_version
 from offing.services.runs import draft_end_step
 from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
 from offing.services.tool_backends import ToolBackends
-from offing.storage import daily_spend, runs, steps
+from offing.storage import daily_spend, langgraph_runs, runs, steps
 from offing.storage.checkpoints import PostgresCheckpointStore
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
@@ -523,6 +523,8 @@ class Slice:
         await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
         if self._langgraph is not None:
             await self._langgraph.announce_end(status, detail, self._progress)
+            async with self._pool.transaction(self._fence.tenant_id) as connection:
+                await langgraph_runs.queue_next_run(connection, self._fence.thread_id)
             await self._dispatcher.dispatch_run(self._fence.run_id)  # the end may have queued the thread's next run
         if self._parent_run_id is not None:
             await self._dispatcher.dispatch_run(self._parent_run_id)

@@ -133,7 +133,13 @@ async def store_langgraph_run(
 
 
 async def announce_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun, stored: StoredRun) -> None:
-    """Notify the workers of a stored run, and cancel the active runs if it asks for it."""
+    """Notify the workers of a stored run, and cancel the active runs if it asks for it.
+
+    An active run may have ended before the transaction that stored this one was visible.
+    """
+    if stored.active:
+        async with platform.database.transaction(tenant_id) as connection:
+            await langgraph_runs.queue_next_run(connection, stored.row.thread_id)
     await platform.notifier.dispatch_run(stored.row.id)
     await platform.notifier.publish_steps(tenant_id, stored.row.id, stored.first_steps)
     if new.multitask is Multitask.INTERRUPT:

@@ -53,6 +53,8 @@ ENQUEUE = """
      where id = %(run)s
 """
 
+QUEUE_NEXT = "select app.queue_next_run(%s)"
+
 DELAY = """
     update run set status = 'waiting', waiting_for = 'its start time',
                    not_before = clock_timestamp() + %(delay)s::interval
@@ -178,6 +180,15 @@ async def enqueue_run(connection: Connection, run_id: UUID, delay_seconds: float
     """Let a new run wait for the earlier runs of its thread, and at least this long."""
     delay = f"{delay_seconds} seconds" if delay_seconds else None
     await connection.execute(ENQUEUE, {"run": run_id, "delay": delay})
+
+
+async def queue_next_run(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Queue the next enqueued run of a thread that has no active run, and return it. `None` means none.
+
+    It locks the thread, so that it needs a transaction of its own.
+    """
+    row = await (await connection.execute(QUEUE_NEXT, (thread_id,))).fetchone()
+    return row[0] if row else None
 
 
 async def delay_run(connection: Connection, run_id: UUID, delay_seconds: float) -> None:

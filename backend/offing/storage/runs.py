@@ -75,7 +75,7 @@ HEARTBEAT = "select run_id, cancel_mode, pause_requested, deadline_passed from a
 
 WATCH_LEASES = "select app.watch_leases('run', %s)"
 
-SWEEP_RUNS = "select app.sweep_runs(%s, %s, %s)"
+SWEEP_RUNS = "select app.sweep_runs(%s, %s, %s) union all select app.sweep_enqueued_runs(%s)"
 
 BEGIN_EPOCH = """
     update run set epoch = epoch + 1, lease_until = clock_timestamp() + %s::interval
@@ -413,7 +413,8 @@ async def sweep_overdue_runs(
     process was running, a run with an expired lease is left to its owner for one more lease.
     """
     await database.call_function(WATCH_LEASES, (f"{lease_seconds} seconds",))
-    rows = await database.call_function(SWEEP_RUNS, (f"{overdue_seconds} seconds", f"{lease_seconds} seconds", limit))
+    durations = (f"{overdue_seconds} seconds", f"{lease_seconds} seconds")
+    rows = await database.call_function(SWEEP_RUNS, (*durations, limit, limit))
     return [run for (run,) in rows]
 
 

@@ -22,13 +22,13 @@ async def test_thirty_runs_of_a_thread_at_once_run_one_after_the_other_in_order(
     client: Client, shared_servers: SharedServers
 ) -> None:
     thread = (await client.threads.create())["thread_id"]
-    made = await asyncio.gather(
+    runs = await asyncio.gather(
         *(client.runs.create(thread, "trail", input={"seen": [str(number)]}) for number in range(30))
     )
     await client.runs.wait(thread, "trail", input={"seen": ["last"]})
     listed: list[Any] = list(reversed(await client.runs.list(thread, limit=100)))
     assert [run["status"] for run in listed] == ["success"] * 31
-    number_by_run = {run["run_id"]: str(number) for number, run in enumerate(made)}
+    number_by_run = {run["run_id"]: str(number) for number, run in enumerate(runs)}
     expected = [text for run in listed[:-1] for text in (number_by_run[run["run_id"]], "first", "second")]
     assert (await client.threads.get_state(thread))["values"]["seen"] == [*expected, "last", "first", "second"]
     with psycopg.connect(shared_servers.owner_url) as connection:
@@ -51,15 +51,15 @@ async def test_of_several_responses_to_an_interrupt_at_once_exactly_one_is_execu
 
 async def test_of_several_runs_that_reject_a_busy_thread_exactly_one_is_made(client: Client) -> None:
     thread = (await client.threads.create())["thread_id"]
-    made = await asyncio.gather(
+    runs = await asyncio.gather(
         *(
             client.runs.create(thread, "trail", input={"seen": [], "delay": 1}, multitask_strategy="reject")
             for _ in range(10)
         ),
         return_exceptions=True,
     )
-    assert sum(isinstance(one, dict) for one in made) == 1
-    assert {one.response.status_code for one in made if not isinstance(one, dict)} == {409}  # pyright: ignore
+    assert sum(isinstance(one, dict) for one in runs) == 1
+    assert {one.response.status_code for one in runs if not isinstance(one, dict)} == {409}  # pyright: ignore
 
 
 async def test_runs_that_interrupt_or_roll_back_each_other_leave_the_thread_free(client: Client) -> None:

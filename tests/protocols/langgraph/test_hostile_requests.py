@@ -46,7 +46,7 @@ BATCH = 500
 """Requests after which the caller gets records anew, because requests delete them."""
 
 SOCKET_SHARE = 30
-"""One connection over WebSocket is made for so many requests."""
+"""One connection over WebSocket is opened per this number of requests."""
 
 
 @dataclass
