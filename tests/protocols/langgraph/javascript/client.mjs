@@ -15,6 +15,12 @@ async function collect(stream) {
   return parts;
 }
 
+async function collectTexts(messages) {
+  const texts = [];
+  for await (const message of messages) texts.push((await collect(message.text)).join(""));
+  return texts;
+}
+
 async function assistantsAndThreads() {
   const [found] = await client.assistants.search({ graphId: "trail" });
   assert.equal(found.graph_id, "trail");
@@ -49,10 +55,9 @@ async function interrupts() {
 
 async function threadProtocol() {
   const talk = client.threads.stream({ assistantId: "chatter" });
+  const reading = collectTexts(talk.messages); // before the run, which may end at once
   await talk.run.start({ input: greeting });
-  const messages = [];
-  for await (const message of talk.messages) messages.push((await collect(message.text)).join(""));
-  assert.deepEqual(messages, [SAID]);
+  assert.deepEqual(await reading, [SAID]);
   await talk.close();
   const thread = client.threads.stream({ assistantId: "approval" });
   await thread.run.start({ input: { topic: "go" } });
