@@ -524,7 +524,7 @@ class Slice:
         if self._langgraph is not None:
             await self._langgraph.announce_end(status, detail, self._progress)
             async with self._pool.transaction(self._fence.tenant_id) as connection:
-                await langgraph_runs.queue_next_run(connection, self._fence.thread_id)
+                await langgraph_runs.queue_next_run(connection, self._langgraph.row.thread_id)
             await self._dispatcher.dispatch_run(self._fence.run_id)  # the end may have queued the thread's next run
         if self._parent_run_id is not None:
             await self._dispatcher.dispatch_run(self._parent_run_id)

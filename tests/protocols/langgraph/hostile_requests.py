@@ -278,17 +278,19 @@ class HostileGenerator:
     def _free(self) -> Any:
         """Return JSON as a graph, a store or metadata may get it."""
         unusable: tuple[Any, ...] = (["trail"], 1, "nothing", {})
+        nothing: dict[str, Any] = {}
+        none: list[Any] = []
         choices: tuple[Any, ...] = (
-            {},
+            nothing,
             None,
-            [],
+            none,
             {"seen": ["x"]},
             {"seen": "x", "delay": -1},
-            {"topic": "x", "decisions": []},
+            {"topic": "x", "decisions": none},
             {"messages": [{"role": "user", "content": "hi"}]},
-            {"messages": [{"role": "nobody", "content": {}}]},
+            {"messages": [{"role": "nobody", "content": nothing}]},
             {"configurable": {"thread_id": self._id("thread_id"), "checkpoint_id": self._id("checkpoint_id")}},
-            {"a": {"$eq": 1}, "b": {"$gt": "x"}, "c": {"$nothing": []}},
+            {"a": {"$eq": 1}, "b": {"$gt": "x"}, "c": {"$nothing": none}},
             {"graph_id": self.random.choice(unusable)},
             {self.random.choice(TEXTS): self.random.choice(TEXTS)},
             {"n": self.random.choice(NUMBERS)},

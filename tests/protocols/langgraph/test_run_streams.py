@@ -21,5 +21,5 @@ async def test_events_of_an_outage_are_sent_afterwards_in_order(valkey: Valkey) 
         valkey.start()
         sender.send(StreamEvent("values", b"4"))
         await sender.flush()
-        kept = await streams.read_after(TENANT, THREAD, FIRST_ID)
-    assert [entry.event.data for entry in kept] == [b"2", b"3", b"4"]  # the server forgot what it had
+        entries = await streams.read_after(TENANT, THREAD, FIRST_ID)
+    assert [entry.event.data for entry in entries] == [b"2", b"3", b"4"]  # the server forgot what it had
