@@ -157,8 +157,9 @@ def _build_runtime(opening: GraphOpening) -> Any:
     Its classes have private names, but their union is the public type `ServerRuntime`. Outside a run, the store is
     empty.
     """
+    untyped: Any = _ReadRuntime
     if opening.store is None:
-        return _ReadRuntime[None](access_context="assistants.read", store=InMemoryStore())
+        return untyped(access_context="assistants.read", store=InMemoryStore())
     return _ExecutionRuntime(access_context="threads.create_run", store=opening.store, context=opening.context)
 
 
