@@ -278,8 +278,9 @@ class HostileGenerator:
     def _free(self) -> Any:
         """Return JSON as a graph, a store or metadata may get it."""
         unusable: tuple[Any, ...] = (["trail"], 1, "nothing", {})
+        empty: Any = {}
         choices: tuple[Any, ...] = (
-            {},
+            empty,
             None,
             [],
             {"seen": ["x"]},
