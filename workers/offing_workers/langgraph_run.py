@@ -1,7 +1,7 @@
 """A claimed run that a client of LangGraph's API made: how its graph is invoked, and what its clients see of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -29,10 +29,6 @@ RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "check
 """Keys of `configurable` that the run decides."""
 
 
-MAX_EVENTS_READ = 2000
-"""Maximum number of events in which a claim that continues a run looks for the values that were sent last."""
-
-
 @dataclass(frozen=True, slots=True)
 class LangGraphRun:
     """One claim of such a run."""
@@ -42,11 +38,6 @@ class LangGraphRun:
     stored: StoredArguments
     sender: StreamSender
     encoder: EventEncoder | ThreadEventEncoder
-    sent_values: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """The values that an earlier claim sent last, by the name of the event.
-
-    LangGraph streams them again where it continues, but clients get them once.
-    """
 
     @property
     def durability(self) -> str:
@@ -100,9 +91,8 @@ class LangGraphRun:
             self._send(event)
 
     def _send(self, event: tuple[str, Any]) -> None:
-        name, data = event[0], dump_json(event[1])
-        if self.sent_values.pop(name, None) != data:
-            self.sender.send(StreamEvent(name, data))
+        name, data = event
+        self.sender.send(StreamEvent(name, dump_json(data)))
 
     def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
         fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
@@ -134,15 +124,7 @@ async def load_langgraph_run(
     sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
     arguments = stored.arguments
     encoder = ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
-    sent = await _read_sent_values(streams, tenant_id, row) if row.fence > 1 else {}
-    return LangGraphRun(tenant_id, row, stored, sender, encoder, sent)
-
-
-async def _read_sent_values(streams: RunStreams, tenant_id: UUID, row: RunRow) -> dict[str, bytes]:
-    """Return the last values that earlier claims of a run sent, by the name of the event."""
-    latest_first = await streams.read_last(tenant_id, row.thread_id, MAX_EVENTS_READ)
-    own = [entry.event for entry in reversed(latest_first) if entry.run_id == row.id]
-    return {event.event: event.data for event in own if event.event.partition("|")[0] == "values"}
+    return LangGraphRun(tenant_id, row, stored, sender, encoder)
 
 
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:

@@ -34,6 +34,7 @@ function runScript(address: string, languages: readonly string[] = ["en"], texts
 /** The addresses that the code of the page requests first. */
 async function requestedByCode(address: string): Promise<string[]> {
   const requested: string[] = [];
+  window.offingEarlyResponses = undefined; // or the code would take the early responses instead
   vi.spyOn(globalThis, "fetch").mockImplementation(async (request) => {
     const { pathname, search } = new URL((request as Request).url);
     requested.push(pathname + search);
@@ -42,6 +43,7 @@ async function requestedByCode(address: string): Promise<string[]> {
   const { pathname, search } = new URL(address, "http://localhost");
   prefetchScreen(new QueryClient(), { pathname, search });
   if (search.includes("tab=timeline")) await fetchSteps(RUN_ID, 0);
+  await new Promise((resolve) => setTimeout(resolve)); // a request is sent once its client has prepared it
   return requested;
 }
 
