@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import pytest
+from httpx import HTTPStatusError
+
 from tests.protocols.langgraph.conftest import ENVIRONMENT, Client
 
 __all__ = ["ENVIRONMENT"]
@@ -55,3 +58,12 @@ async def test_a_command_updates_the_state_and_goes_to_a_node(client: Client) ->
     send: Any = {"goto": {"node": "second", "input": {"seen": []}}}
     result = await client.runs.wait(thread, "trail", command=send)
     assert (result["seen"][-1], len(result["seen"])) == ("second", 5)
+
+
+async def test_an_empty_input_beside_a_command_stands_for_none(client: Client) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "approval", input={"topic": "go"})
+    resumed = await client.runs.wait(thread, "approval", input={}, command={"resume": "yes"})
+    assert resumed == {"topic": "go", "decisions": ["yes"]}
+    with pytest.raises(HTTPStatusError, match="422"):
+        await client.runs.wait(thread, "approval", input={"topic": "other"}, command={"resume": "yes"})

@@ -87,7 +87,7 @@ async def check_webhook(caller: Caller, address: str | None) -> str | None:
 
 
 def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
-    if body.input is not None and body.command is not None:
+    if body.input not in (None, {}) and body.command is not None:
         raise InvalidInput("command", "the run also has an input", "Send one of both.")
     if thread_id is not None and body.on_completion is not None:
         raise Unsupported("on_completion", "only a run without a thread has it")
@@ -98,10 +98,13 @@ def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
 
 
 def build_arguments(body: RunIn) -> RunArguments:
-    """Return how a run is invoked, without what its assistant adds."""
+    """Return how a run is invoked, without what its assistant adds.
+
+    An empty input beside a command stands for no input: agent-chat-ui sends it with each response to an interrupt.
+    """
     command = None if body.command is None else body.command.model_dump(exclude_unset=True)
     return RunArguments(
-        input=body.input,
+        input=body.input if command is None else None,
         command=command,
         config=body.config.model_dump(exclude_none=True),
         context=body.context,
