@@ -15,6 +15,9 @@ from offing.core.tool_batch import BATCH
 
 Payload = Mapping[str, Any]
 
+SUMMARIZED_CALLS = frozenset({"check", "clarify", "correct"})
+"""Labels of role calls that have a summary. Lists of steps do not read the large payloads of the others."""
+
 
 def summarize_step(step: Step) -> StepSummary | None:
     """Return what a step says. `None` means that its title and detail say it, and that no code stands for them."""
@@ -119,7 +122,7 @@ def _has_notes(payload: Payload) -> bool:
 
 
 def _summarize_role_call(step: Step) -> StepSummary | None:
-    if _has_notes(step.payload) or "omitted_passages" in step.payload:
+    if step.label not in SUMMARIZED_CALLS or _has_notes(step.payload) or "omitted_passages" in step.payload:
         return None
     output = step.payload["output"]
     match step.label:

@@ -60,13 +60,18 @@ def encode_values(namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple
         yield f"{mode}{suffix_namespace(namespace)}", data
 
 
+def list_graph_interrupts(interrupts: Sequence[Interrupt[Any]]) -> list[Interrupt[Any]]:
+    """Return the interrupts that the graph raised itself, without those for which the run itself waits."""
+    return [one for one in interrupts if one.id != TRANSIENT_INTERRUPT_ID]
+
+
 def _without_transient_interrupts(chunk: Any) -> Any:
     """Return a streamed value without interrupts for which the run itself waits. `None` means that nothing is left."""
     if not isinstance(chunk, dict) or INTERRUPT_KEY not in chunk:
         return chunk  # pyright: ignore[reportUnknownVariableType]
     values = cast(dict[str, Any], chunk)
     raised: list[Interrupt] = list(values[INTERRUPT_KEY] or ())
-    visible = [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
+    visible = list_graph_interrupts(raised)
     if raised and not visible:
         return None
     return {**values, INTERRUPT_KEY: visible}

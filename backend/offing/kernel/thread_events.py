@@ -12,8 +12,7 @@ from langchain_core.language_models._compat_bridge import message_to_events
 from langchain_core.messages import BaseMessage
 from langgraph.types import Interrupt
 
-from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
-from offing.kernel.langgraph_events import encode_values, suffix_namespace
+from offing.kernel.langgraph_events import encode_values, list_graph_interrupts, suffix_namespace
 from offing.kernel.langgraph_invocation import Namespace
 
 THREAD_EVENT = "thread:"
@@ -90,7 +89,6 @@ def describe_start(graph: str) -> tuple[str, Any]:
 
 def describe_end(graph: str, state: str, interrupts: Sequence[Interrupt[Any]], error: str) -> Iterator[tuple[str, Any]]:
     """Return the last events of a run: what it asks for, and how it ended. An empty `error` means none."""
-    for one in interrupts:
-        if one.id != TRANSIENT_INTERRUPT_ID:
-            yield INPUT_REQUESTED, {"interrupt_id": one.id, "value": one.value, "payload": one.value}
+    for one in list_graph_interrupts(interrupts):
+        yield INPUT_REQUESTED, {"interrupt_id": one.id, "value": one.value, "payload": one.value}
     yield LIFECYCLE, {"event": state, "graph_name": graph, **({"error": error} if error else {})}

@@ -31,6 +31,14 @@ def render_run(row: LangGraphRunRow) -> dict[str, Any]:
     }
 
 
+def describe_failure(row: LangGraphRunRow) -> dict[str, str] | None:
+    """Return the error with which an ended run failed. `None` means that it did not fail."""
+    if find_run_status(row) not in ("error", "timeout"):
+        return None
+    kind, _, message = (row.error or str(row.stop_reason)).partition(": ")
+    return {"error": kind, "message": message or kind}
+
+
 def find_run_status(row: LangGraphRunRow) -> str:
     """Return the status of a run in the words of LangGraph's clients."""
     match row.status:

@@ -220,11 +220,13 @@ async def get_run(database: Database, tenant_id: UUID, thread_id: UUID | None, r
     return run
 
 
-async def list_runs(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:
-    """Return the runs of a thread, newest first. Raises NotFound."""
+async def list_runs(
+    database: Database, tenant_id: UUID, thread_id: UUID, *, limit: int | None = None, offset: int = 0
+) -> list[LangGraphRunRow]:
+    """Return the runs of a thread, newest first. `limit` `None` means all after the first `offset`. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.get_thread(connection, thread_id)
-        return await langgraph_runs.list_runs(connection, thread_id)
+        return await langgraph_runs.list_runs(connection, thread_id, limit=limit, offset=offset)
 
 
 async def list_followed(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:

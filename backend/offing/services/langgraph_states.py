@@ -32,8 +32,6 @@ NOBODY = UUID(int=0)
 
 log = logging.getLogger(__name__)
 
-CLAIM_RUN = "select fence from app.claim_run(%s, 'api', interval '1 minute')"
-
 
 class UnreadableStateError(Conflict):
     """`UnreadableStateError(problem, remedy)`: the graph's own code fails when it computes a state of a thread."""
@@ -49,11 +47,14 @@ class ThreadGraph:
 
 
 @asynccontextmanager
-async def open_thread(database: Database, thread: ThreadGraph) -> AsyncGenerator[Any]:
-    """Return the compiled graph over the stored checkpoints of a thread, for reading."""
+async def _open_thread(database: Database, thread: ThreadGraph, config: Mapping[str, Any]) -> AsyncGenerator[Any]:
+    """Return the compiled graph over the stored checkpoints of a thread, for reading the state that `config` names.
+
+    Raises NotFound for a namespace that the graph does not have, and UnreadableStateError.
+    """
     fence = FencingToken(thread.tenant_id, NOBODY, 0, thread.thread_id)
     adapter = thread.graph.langgraph_adapter
-    with adapter.execution_context() if adapter else nullcontext():
+    with _explain_failures(thread, config), adapter.execution_context() if adapter else nullcontext():
         yield _bind(thread.graph, database, fence)
 
 
@@ -64,14 +65,7 @@ async def get_state(
 
     Raises NotFound for a namespace that the graph does not have, and UnreadableStateError.
     """
-    with _explain_failures(thread, config):
-        return await _read_state(database, thread, config, with_subgraphs=with_subgraphs)
-
-
-async def _read_state(
-    database: Database, thread: ThreadGraph, config: Mapping[str, Any], *, with_subgraphs: bool
-) -> StateSnapshot:
-    async with open_thread(database, thread) as graph:
+    async with _open_thread(database, thread, config) as graph:
         return await graph.aget_state(_locate(thread, config), subgraphs=with_subgraphs)
 
 
@@ -80,12 +74,7 @@ async def load_output(database: Database, thread: ThreadGraph) -> Mapping[str, A
 
     Raises UnreadableStateError.
     """
-    with _explain_failures(thread, {}):
-        return await _read_output(database, thread)
-
-
-async def _read_output(database: Database, thread: ThreadGraph) -> Mapping[str, Any]:
-    async with open_thread(database, thread) as graph:
+    async with _open_thread(database, thread, {}) as graph:
         state = await graph.aget_state(_locate(thread, {}))
         keys: Any = graph.output_channels
     values: Any = state.values
@@ -109,19 +98,7 @@ async def list_states(
 
     Raises as `get_state`.
     """
-    with _explain_failures(thread, config):
-        return await _read_states(database, thread, config, limit, before, metadata)
-
-
-async def _read_states(
-    database: Database,
-    thread: ThreadGraph,
-    config: Mapping[str, Any],
-    limit: int,
-    before: Mapping[str, Any] | None,
-    metadata: Mapping[str, Any] | None,
-) -> list[StateSnapshot]:
-    async with open_thread(database, thread) as graph:
+    async with _open_thread(database, thread, config) as graph:
         matches = graph.aget_state_history(
             _locate(thread, config),
             limit=limit,
@@ -202,9 +179,9 @@ async def _claim_thread(connection: Connection, thread: ThreadGraph) -> AsyncGen
     )
     run = await runs.insert_run(connection, thread.tenant_id, new)
     await steps.append_external(connection, run.id, [StepDraft(StepKind.QUEUED, new.question)])
-    row = await (await connection.execute(CLAIM_RUN, (run.id,))).fetchone()
-    assert row is not None
-    fence = FencingToken(thread.tenant_id, run.id, row[0], thread.thread_id)
+    fence = FencingToken(
+        thread.tenant_id, run.id, await langgraph_runs.claim_state_run(connection, run.id), thread.thread_id
+    )
     yield fence
     payload = {"status": RunStatus.DONE, "stop_reason": StopReason.ANSWERED}
     await steps.append_external(connection, run.id, [StepDraft(StepKind.ENDED, "Ended: the state is stored", payload)])

@@ -158,7 +158,7 @@ async def _keep_latest_states(database: Database, tenant_id: UUID, thread_id: UU
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.get_thread(connection, thread_id)
         await langgraph_runs.lock_thread(connection, thread_id)
-        if await thread_expiry.has_active_run(connection, thread_id):
+        if await langgraph_runs.list_active_ids(connection, thread_id):
             raise Conflict(f"A run of thread {thread_id} is active.", "Wait until it ends, or cancel it.")
         await thread_expiry.keep_latest_states(connection, thread_id)
 

@@ -17,7 +17,7 @@ from offing.core.webhook import build_headers, find_retry_delay
 from offing.kernel.langgraph_json import dump_json
 from offing.sdk import Graph
 from offing.services import langgraph_states
-from offing.services.langgraph_run_json import find_run_status, render_run
+from offing.services.langgraph_run_json import describe_failure, render_run
 from offing.services.langgraph_states import ThreadGraph, UnreadableStateError
 from offing.services.webhooks import LEASE, MAX_CONCURRENT, read_secret
 from offing.storage import langgraph_runs, run_webhooks, webhooks
@@ -70,9 +70,8 @@ async def build_message(
         "webhook_sent_at": now,
         "values": await _load_values(database, graphs, claimed, run, checkpoint),
     }
-    if find_run_status(run) in ("error", "timeout"):
-        kind, _, text = (run.error or str(run.stop_reason)).partition(": ")
-        message["error"] = {"error": kind, "message": text or kind}
+    if (failure := describe_failure(run)) is not None:
+        message["error"] = failure
     return message
 
 

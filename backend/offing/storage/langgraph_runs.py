@@ -21,12 +21,12 @@ INSERT_REQUEST = """
             %(webhook)s)
 """
 
-FIND_ARGUMENTS = "select arguments, assistant_id, metadata from langgraph_run where run_id = %s"
+FIND_ARGUMENTS = "select arguments, assistant_id from langgraph_run where run_id = %s"
 
 RUN_COLUMNS = """
     run.id, run.thread_id, request.assistant_id, run.graph, run.created_at,
     coalesce(run.ended_at, run.started_at, run.created_at), run.status, run.stop_reason, run.error, run.enqueued,
-    request.metadata, request.multitask, request.arguments, request.deletes_thread, run.cancel_mode is not null
+    request.metadata, request.multitask, request.arguments
 """
 
 GET_RUN = f"""
@@ -37,6 +37,7 @@ LIST_RUNS = f"""
     select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
      where run.thread_id = %(thread)s
      order by run.created_at desc, run.id desc
+     limit %(limit)s offset %(offset)s
 """
 
 LIST_FOLLOWED = f"""
@@ -60,6 +61,8 @@ DELAY = """
                    not_before = clock_timestamp() + %(delay)s::interval
      where id = %(run)s
 """
+
+CLAIM_STATE_RUN = "select fence from app.claim_run(%s, 'api', interval '1 minute')"
 
 LOCK_THREAD = """
     select id from thread where id = %(thread)s
@@ -96,9 +99,6 @@ class LangGraphRunRow:
     metadata: dict[str, Any]
     multitask: Multitask
     arguments: RunArguments
-    deletes_thread: bool
-    is_cancelled: bool
-    """Whether someone asked to cancel it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,6 @@ class StoredArguments:
 
     arguments: RunArguments
     assistant_id: UUID
-    metadata: dict[str, Any]
 
 
 async def find_arguments(connection: Connection, run_id: UUID) -> StoredArguments:
@@ -142,7 +141,7 @@ async def find_arguments(connection: Connection, run_id: UUID) -> StoredArgument
     row = await (await connection.execute(FIND_ARGUMENTS, (run_id,))).fetchone()
     if row is None:
         raise NotFound("run", str(run_id))
-    return StoredArguments(RunArguments.from_json(row[0]), row[1], row[2])
+    return StoredArguments(RunArguments.from_json(row[0]), row[1])
 
 
 async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
@@ -153,9 +152,12 @@ async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
     return _run_from_row(row)
 
 
-async def list_runs(connection: Connection, thread_id: UUID) -> list[LangGraphRunRow]:
-    """Return the runs of a thread, newest first."""
-    rows = await (await connection.execute(LIST_RUNS, {"thread": thread_id})).fetchall()
+async def list_runs(
+    connection: Connection, thread_id: UUID, *, limit: int | None = None, offset: int = 0
+) -> list[LangGraphRunRow]:
+    """Return the runs of a thread, newest first. `limit` `None` means all after the first `offset`."""
+    values = {"thread": thread_id, "limit": limit, "offset": offset}
+    rows = await (await connection.execute(LIST_RUNS, values)).fetchall()
     return [_run_from_row(row) for row in rows]
 
 
@@ -196,6 +198,13 @@ async def delay_run(connection: Connection, run_id: UUID, delay_seconds: float) 
     await connection.execute(DELAY, {"run": run_id, "delay": f"{delay_seconds} seconds"})
 
 
+async def claim_state_run(connection: Connection, run_id: UUID) -> int:
+    """Claim the run that stands for a state in the transaction that stored it, and return the number of its claim."""
+    row = await (await connection.execute(CLAIM_STATE_RUN, (run_id,))).fetchone()
+    assert row is not None, "nobody else can have claimed it"
+    return row[0]
+
+
 async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None:
     """Return the first run of a thread, of any kind. `None` means that it has none."""
     row = await (await connection.execute(FIND_FIRST_RUN, (thread_id,))).fetchone()
@@ -203,8 +212,7 @@ async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None
 
 
 def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
-    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, *request = row
-    metadata, multitask, arguments, deletes, cancelled = request
+    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, metadata, multitask, arguments = row
     return LangGraphRunRow(
         id,
         thread,
@@ -219,8 +227,6 @@ def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
         metadata,
         Multitask(multitask),
         RunArguments.from_json(arguments),
-        deletes,
-        cancelled,
     )
 
 

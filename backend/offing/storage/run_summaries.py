@@ -12,6 +12,7 @@ from psycopg.rows import TupleRow
 from offing.core.errors import NotFound
 from offing.core.run import RunStatus
 from offing.core.step import Step, StepKind
+from offing.core.step_summary import SUMMARIZED_CALLS
 from offing.storage import runs
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
@@ -83,7 +84,9 @@ GET_RUN_STATUS = "select status from run where id = %s"
 LIST_EXISTING_RUNS = "select id from run where id = any(%s)"
 
 LIST_STEP_SUMMARIES = """
-    select seq, kind, title, case when kind in ('tool_result', 'plan', 'analysis') then '{}'::jsonb else payload end,
+    select seq, kind, title, case when kind in ('tool_result', 'plan', 'analysis')
+                                    or (kind = 'role_call' and label <> all(%(summarized)s))
+                                  then '{}'::jsonb else payload end,
            label, detail, ok, ms, tokens, turn, at, fence, null, null, null, ''
       from step where run_id = %(run)s and seq > %(after)s and (%(kind)s::text is null or kind = %(kind)s)
      order by seq limit %(limit)s
@@ -164,10 +167,8 @@ async def send_state_query(connection: Connection, run_id: UUID, *, marks_after:
     """
     summary = await connection.execute(GET_RUN_SUMMARY, (run_id,))
     marks = await connection.execute(RENDER_STEP_MARKS, (run_id, marks_after))
-    values = {"run": run_id, "after": 0, "limit": step_limit, "kind": None}
-    return SentState(
-        run_id, summary, marks, await connection.execute(LIST_STEP_SUMMARIES, values) if step_limit else None
-    )
+    steps = await _send_step_query(connection, run_id, 0, step_limit, None) if step_limit else None
+    return SentState(run_id, summary, marks, steps)
 
 
 async def get_token_details(connection: Connection, run_id: UUID) -> TokenDetails:
@@ -277,12 +278,25 @@ async def sample_step_marks(connection: Connection, run_ids: Sequence[UUID]) -> 
 async def list_step_summaries(
     connection: Connection, run_id: UUID, after_seq: int, limit: int, kind: StepKind | None = None
 ) -> list[Step]:
-    """Return the steps after `after_seq`, in order and without payloads.
+    """Return the steps after `after_seq`, in order and only with the payloads that their summaries need.
 
     If `kind` is `None`, return all kinds.
     """
-    values = {"run": run_id, "after": after_seq, "limit": limit, "kind": kind}
-    return [step_from_row(row) for row in await (await connection.execute(LIST_STEP_SUMMARIES, values)).fetchall()]
+    sent = await _send_step_query(connection, run_id, after_seq, limit, kind)
+    return [step_from_row(row) for row in await sent.fetchall()]
+
+
+async def _send_step_query(
+    connection: Connection, run_id: UUID, after_seq: int, limit: int, kind: StepKind | None
+) -> AsyncCursor[TupleRow]:
+    values = {
+        "run": run_id,
+        "after": after_seq,
+        "limit": limit,
+        "kind": kind,
+        "summarized": list(SUMMARIZED_CALLS),
+    }
+    return await connection.execute(LIST_STEP_SUMMARIES, values)
 
 
 async def list_runs_of_threads(connection: Connection, thread_ids: Sequence[UUID]) -> dict[UUID, list[RunSummary]]:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from offing.core.langgraph_config import ThreadTtl
 from offing.storage.checkpoint_cleanup import DELETE_UNNEEDED
+from offing.storage.langgraph_runs import list_active_ids
 from offing.storage.pool import Connection, Database
 
 SET_TTL = """
@@ -19,10 +20,6 @@ LOCK_EXPIRED = """
 """
 
 LOCK_THREAD = "select id from thread where id = %s for update"
-
-HAS_ACTIVE_RUN = """
-    select exists (select from run where thread_id = %s and status in ('queued', 'running', 'waiting', 'paused'))
-"""
 
 POSTPONE = "update langgraph_thread set updated_at = clock_timestamp() where thread_id = %s"
 
@@ -73,7 +70,7 @@ async def expire_thread(connection: Connection, thread_id: UUID, now: datetime) 
     row = await (await connection.execute(LOCK_EXPIRED, (thread_id, now))).fetchone()
     if row is None:
         return
-    if await has_active_run(connection, thread_id):
+    if await list_active_ids(connection, thread_id):
         await connection.execute(POSTPONE, (thread_id,))
     elif row[0] == "delete":
         await hide_thread(connection, thread_id)
@@ -92,8 +89,3 @@ async def keep_latest_states(connection: Connection, thread_id: UUID) -> int:
     row = await (await connection.execute(KEEP_LATEST, {"thread": thread_id}, prepare=False)).fetchone()
     await connection.execute(MARK_KEPT, (thread_id,))
     return row[0] if row else 0
-
-
-async def has_active_run(connection: Connection, thread_id: UUID) -> bool:
-    row = await (await connection.execute(HAS_ACTIVE_RUN, (thread_id,))).fetchone()
-    return bool(row and row[0])

@@ -223,6 +223,18 @@ async def test_durability_decides_what_history_keeps(client: Client) -> None:
         assert len(await client.threads.get_history(thread)) == state_count
 
 
+async def test_runs_of_a_thread_are_listed_by_page_and_by_status(client: Client) -> None:
+    thread = await new_thread(client)
+    run_ids = [(await client.runs.create(thread, "trail", input={"seen": [word]}))["run_id"] for word in "abc"]
+    await client.runs.join(thread, run_ids[-1])
+    newest_first = [run["run_id"] for run in await client.runs.list(thread)]
+    assert newest_first == run_ids[::-1]
+    for status in (None, "success"):
+        page = await client.runs.list(thread, limit=1, offset=1, status=status)
+        assert [run["run_id"] for run in page] == [run_ids[1]]
+    assert await client.runs.list(thread, status="error") == []
+
+
 async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:
     thread = await new_thread(client)
     for field, value in (("webhook", "http://127.0.0.1:9/"), ("feedback_keys", ["a"]), ("stream_mode", ["lifecycle"])):

@@ -15,7 +15,9 @@ from offing.core.errors import NotFound
 from offing.core.metadata_filter import CONTAINS, EQUALS, matches_filter
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.services import langgraph_threads
+from offing.services.langgraph_assistants import SYSTEM
 from offing.services.langgraph_auth import AccessDeniedError
+from offing.storage.assistants import AssistantRow
 
 READING_POSTS = frozenset(
     {
@@ -55,6 +57,13 @@ async def check_thread(caller: Caller, thread_id: UUID, action: str, value: dict
     if conditions:
         thread = await langgraph_threads.get_thread(caller.database, caller.tenant_id, thread_id)
         check_metadata(conditions, thread.metadata, "thread", thread_id)
+
+
+async def check_assistant(caller: Caller, assistant: AssistantRow) -> None:
+    """Raise NotFound for an assistant that the user may not use. Everybody may use those of the installation."""
+    if assistant.metadata != SYSTEM:
+        conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
+        check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
 
 
 def check_metadata(conditions: Mapping[str, Any], metadata: Mapping[str, Any], kind: str, id: UUID) -> None:

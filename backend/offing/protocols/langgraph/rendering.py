@@ -6,13 +6,10 @@ from typing import Any
 from fastapi.responses import Response
 from langgraph.types import StateSnapshot
 
-from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
+from offing.kernel.langgraph_events import list_graph_interrupts
 from offing.kernel.langgraph_json import dump_json
-from offing.services.langgraph_run_json import find_run_status, render_run
 from offing.storage.assistants import AssistantRow
 from offing.storage.langgraph_threads import LangGraphThreadRow
-
-__all__ = ["find_run_status", "render_run"]
 
 
 def respond_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -66,13 +63,8 @@ def render_ttl(row: LangGraphThreadRow) -> dict[str, Any] | None:
 
 
 def _interrupts_by_task(state: StateSnapshot) -> dict[str, Any]:
-    visible = {task.id: _own_interrupts(task.interrupts) for task in state.tasks}
+    visible = {task.id: list_graph_interrupts(task.interrupts) for task in state.tasks}
     return {task: raised for task, raised in visible.items() if raised}
-
-
-def _own_interrupts(raised: Sequence[Any]) -> list[Any]:
-    """Return the interrupts that the graph raised itself."""
-    return [one for one in raised if one.id != TRANSIENT_INTERRUPT_ID]
 
 
 def render_state(state: StateSnapshot) -> dict[str, Any]:
@@ -84,7 +76,7 @@ def render_state(state: StateSnapshot) -> dict[str, Any]:
         "created_at": state.created_at,
         "checkpoint": render_checkpoint(state.config),
         "parent_checkpoint": render_checkpoint(state.parent_config) if state.parent_config else None,
-        "interrupts": _own_interrupts(state.interrupts),
+        "interrupts": list_graph_interrupts(state.interrupts),
         "checkpoint_id": state.config.get("configurable", {}).get("checkpoint_id"),
         "parent_checkpoint_id": (state.parent_config or {}).get("configurable", {}).get("checkpoint_id"),
     }
@@ -126,7 +118,7 @@ def _render_task(task: Any) -> dict[str, Any]:
         "name": task.name,
         "path": task.path,
         "error": None if task.error is None else str(task.error),
-        "interrupts": _own_interrupts(task.interrupts),
+        "interrupts": list_graph_interrupts(task.interrupts),
         "checkpoint": render_checkpoint(state) if isinstance(state, Mapping) else None,  # pyright: ignore[reportUnknownArgumentType]
         "state": render_state(state) if is_snapshot else None,
         "result": task.result,

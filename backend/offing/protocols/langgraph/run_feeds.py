@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +17,8 @@ from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import THREAD_EVENT
 from offing.protocols.langgraph.context import Caller
-from offing.protocols.langgraph.rendering import find_run_status
 from offing.services import langgraph_runs, langgraph_states, run_summaries
+from offing.services.langgraph_run_json import describe_failure
 from offing.services.langgraph_states import ThreadGraph
 from offing.storage.langgraph_runs import LangGraphRunRow
 
@@ -26,6 +27,9 @@ HEARTBEAT_SECONDS = 15.0
 
 END_MARK_SECONDS = 2.0
 """Time for which a reader waits for the last events of a run that has ended."""
+
+END_MARK_READS = 10
+"""Number of times that it looks for them."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -64,13 +68,12 @@ class RunFeed:
         async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
             while True:
                 batch = await context.run_streams.read_after(tenant, self.run.thread_id, last)
-                for entry in batch:
-                    last = entry.id
-                    if entry.run_id != self.run.id:
-                        continue
-                    if entry.event.event == END_EVENT:
-                        return
+                own, has_ended = self._select_own(batch)
+                for entry in own:
                     yield entry
+                if has_ended:
+                    return
+                last = batch[-1].id if batch else last
                 if not batch and (context.bus.is_closing or await self._has_ended()):
                     async for entry in self._read_rest(last):
                         yield entry
@@ -82,22 +85,22 @@ class RunFeed:
 
     async def _read_rest(self, last: str) -> AsyncGenerator[KeptEvent]:
         """Return the events that came between the last read and the end, which its worker announces afterwards."""
-        context = self.caller.context
-        for _ in range(10):
-            batch = await context.run_streams.read_after(self.caller.tenant_id, self.run.thread_id, last)
-            for entry in batch:
-                last = entry.id
-                if entry.run_id != self.run.id:
-                    continue
-                if entry.event.event == END_EVENT:
-                    return
+        streams, tenant = self.caller.context.run_streams, self.caller.tenant_id
+        for _ in range(END_MARK_READS):
+            batch = await streams.read_after(tenant, self.run.thread_id, last)
+            own, has_ended = self._select_own(batch)
+            for entry in own:
                 yield entry
-            if (
-                not batch
-                and await context.run_streams.find_last_id(self.caller.tenant_id, self.run.thread_id) == FIRST_ID
-            ):
+            if has_ended or (not batch and await streams.find_last_id(tenant, self.run.thread_id) == FIRST_ID):
                 return
-            await asyncio.sleep(END_MARK_SECONDS / 10)
+            last = batch[-1].id if batch else last
+            await asyncio.sleep(END_MARK_SECONDS / END_MARK_READS)
+
+    def _select_own(self, batch: Sequence[KeptEvent]) -> tuple[list[KeptEvent], bool]:
+        """Return the events of this run in a batch of its thread, and whether its end is among them."""
+        own = [entry for entry in batch if entry.run_id == self.run.id]
+        before = list(takewhile(lambda entry: entry.event.event != END_EVENT, own))
+        return before, len(before) < len(own)
 
     async def _has_ended(self) -> bool:
         try:
@@ -171,9 +174,8 @@ async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerato
 async def load_result(caller: Caller, run_id: UUID) -> Any:
     """Return the output of an ended run, or its error."""
     run = await langgraph_runs.get_run(caller.database, caller.tenant_id, None, run_id)
-    if find_run_status(run) in ("error", "timeout"):
-        kind, _, message = (run.error or str(run.stop_reason)).partition(": ")
-        return {"__error__": {"error": kind, "message": message or kind}}
+    if (failure := describe_failure(run)) is not None:
+        return {"__error__": failure}
     thread = ThreadGraph(caller.tenant_id, run.thread_id, caller.context.graphs[run.graph])
     return await langgraph_states.load_output(caller.database, thread)
 

@@ -9,14 +9,14 @@ from uuid import UUID
 from offing.bus.run_streams import FIRST_ID, find_position
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
-from offing.protocols.langgraph.access import allow, check_metadata
+from offing.protocols.langgraph.access import allow, check_assistant, check_metadata
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.errors import Unsupported
 from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, wait_for_result
 from offing.protocols.langgraph.state_updates import locate_checkpoint
 from offing.services import langgraph_assistants, langgraph_runs, langgraph_threads
-from offing.services.langgraph_assistants import SYSTEM, add_assistant
+from offing.services.langgraph_assistants import add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
 from offing.services.webhooks import check_address
 from offing.storage.assistants import AssistantRow
@@ -57,9 +57,7 @@ async def _authorize_run(
     """Ask the handlers of a project for a run, and return its metadata. Raises NotFound and AccessDeniedError."""
     if caller.principal.authorize is None:
         return body.metadata
-    if assistant.metadata != SYSTEM:
-        conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
-        check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+    await check_assistant(caller, assistant)
     value: dict[str, Any] = {
         "thread_id": thread_id,
         "assistant_id": assistant.id,

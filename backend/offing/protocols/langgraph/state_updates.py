@@ -8,7 +8,7 @@ from langgraph.types import Interrupt, StateSnapshot, StateUpdate
 
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import RunArguments
-from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
+from offing.kernel.langgraph_events import list_graph_interrupts
 from offing.kernel.langgraph_invocation import build_graph_input
 from offing.protocols.langgraph.bodies import CheckpointIn, StateUpdateIn
 from offing.protocols.langgraph.context import Caller
@@ -51,7 +51,7 @@ async def list_interrupts(caller: Caller, thread_id: UUID) -> list[Interrupt[Any
     if graph is None or thread.status != "interrupted":
         return []
     state = await langgraph_states.get_state(caller.database, graph, {})
-    return [one for one in state.interrupts if one.id != TRANSIENT_INTERRUPT_ID]
+    return list_graph_interrupts(state.interrupts)
 
 
 def build_update(fields: StateUpdateIn) -> StateUpdate:

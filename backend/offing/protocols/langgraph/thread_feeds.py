@@ -14,11 +14,11 @@ from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import CANCELLED_MESSAGE, describe_end
 from offing.protocols.langgraph.context import Caller
-from offing.protocols.langgraph.rendering import find_run_status
 from offing.protocols.langgraph.run_feeds import encode_event
 from offing.protocols.langgraph.state_updates import list_interrupts
 from offing.protocols.langgraph.thread_events import COURSE, EventFilter, find_id, is_end, render_entry
 from offing.services import langgraph_runs
+from offing.services.langgraph_run_json import find_run_status
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 CHECK_SECONDS = 5.0

@@ -7,14 +7,13 @@ from fastapi import APIRouter, Response
 
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import RunArguments
-from offing.protocols.langgraph.access import allow, build_containment, check_metadata, check_thread
+from offing.protocols.langgraph.access import allow, build_containment, check_assistant, check_metadata, check_thread
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.cron_bodies import CronChange, CronFilterIn, CronIn, CronSearch
 from offing.protocols.langgraph.rendering import respond_json, respond_page
 from offing.protocols.langgraph.run_requests import build_arguments, check_webhook
 from offing.services import langgraph_assistants, langgraph_crons
-from offing.services.langgraph_assistants import SYSTEM
 from offing.services.langgraph_crons import NewCron, read_clock
 from offing.storage.assistants import AssistantRow
 from offing.storage.crons import CronFilter, CronRow
@@ -112,9 +111,9 @@ async def delete_cron(caller: CurrentCaller, cron_id: UUID) -> Response:
 
 async def _find(caller: Caller, cron_id: UUID, action: str, value: dict[str, Any]) -> CronRow:
     """Return a cron that the user may use. Raises NotFound and AccessDeniedError."""
-    values = await allow(caller, "crons", action, {**value, "cron_id": cron_id})
+    conditions = await allow(caller, "crons", action, {**value, "cron_id": cron_id})
     cron = await langgraph_crons.get_cron(caller.database, caller.tenant_id, cron_id)
-    check_metadata(values, cron.metadata, "cron", cron_id)
+    check_metadata(conditions, cron.metadata, "cron", cron_id)
     return cron
 
 
@@ -123,9 +122,7 @@ async def _authorize(caller: Caller, assistant: AssistantRow, thread_id: UUID | 
     metadata: dict[str, Any] = dict(body.metadata)
     if caller.principal.authorize is None:
         return metadata
-    if assistant.metadata != SYSTEM:
-        values = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
-        check_metadata(values, assistant.metadata, "assistant", assistant.id)
+    await check_assistant(caller, assistant)
     if thread_id is not None:
         value: dict[str, Any] = {"thread_id": thread_id, "assistant_id": assistant.id, "metadata": {}, "kwargs": {}}
         await check_thread(caller, thread_id, "create_run", value)
@@ -192,8 +189,8 @@ async def _filter(caller: Caller, fields: CronFilterIn, enabled: bool | None) ->
         "thread_id": fields.thread_id,
         "metadata": dict(fields.metadata),
     }
-    values = await allow(caller, "crons", "search", value)
-    return CronFilter(assistant_id, fields.thread_id, enabled, value["metadata"], build_containment(values))
+    conditions = await allow(caller, "crons", "search", value)
+    return CronFilter(assistant_id, fields.thread_id, enabled, value["metadata"], build_containment(conditions))
 
 
 def render_cron(row: CronRow) -> dict[str, Any]:

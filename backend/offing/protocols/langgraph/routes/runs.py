@@ -9,10 +9,11 @@ from offing.core.errors import Conflict, InvalidInput
 from offing.core.run import TERMINAL_STATUSES
 from offing.protocols.langgraph.bodies import STREAM_MODES, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
-from offing.protocols.langgraph.rendering import find_run_status, render_run, respond_json
+from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import parse_last_event_id
 from offing.protocols.langgraph.run_requests import create_run, describe_location, respond_result, respond_stream
 from offing.services import langgraph_runs, run_deletion
+from offing.services.langgraph_run_json import find_run_status, render_run
 
 router = APIRouter(prefix="/threads/{thread_id}/runs")
 
@@ -50,8 +51,11 @@ async def list_runs(
     select: Annotated[list[str] | None, Query()] = None,
 ) -> Response:
     """List the runs of a thread, newest first."""
-    matches = await langgraph_runs.list_runs(caller.database, caller.tenant_id, thread_id)
-    page = [run for run in matches if status in (None, find_run_status(run))][offset : offset + limit]
+    if status is None:
+        page = await langgraph_runs.list_runs(caller.database, caller.tenant_id, thread_id, limit=limit, offset=offset)
+    else:  # it is computed from several columns
+        runs = await langgraph_runs.list_runs(caller.database, caller.tenant_id, thread_id)
+        page = [run for run in runs if find_run_status(run) == status][offset : offset + limit]
     rendered = [render_run(run) for run in page]
     return respond_json([{k: v for k, v in one.items() if k in select} for one in rendered] if select else rendered)
 

@@ -9,9 +9,10 @@ from offing.core.run import TERMINAL_STATUSES
 from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.bodies import CancelMany, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
-from offing.protocols.langgraph.rendering import find_run_status, render_run, respond_json
+from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_requests import create_run, describe_location, respond_result, respond_stream
 from offing.services import langgraph_runs
+from offing.services.langgraph_run_json import find_run_status, render_run
 
 router = APIRouter(prefix="/runs")
 
