@@ -80,21 +80,32 @@ async def test_an_evaluation_shows_its_mean_with_an_interval_over_tasks(
             2.0,
             10.0,
         )
-        # Two ones and two zeros: standard deviation 0.5774, standard error 0.2887.
-        assert result["low"] == pytest.approx(0.5 - 1.96 * 0.28868, abs=1e-4)
-        assert result["high"] == pytest.approx(0.5 + 1.96 * 0.28868, abs=1e-4)
+        # Two ones and two zeros do not exclude any mean.
+        assert (result["low"], result["high"]) == (0.0, 1.0)
     for query in ("?name=writer", f"?policy_id={versions[0]}"):
         assert (await api.http.get(f"/api/v1/evaluations{query}")).json() == {"items": [], "next": None}
     assert (await api.other.get("/api/v1/evaluations")).json()["items"] == []
 
 
-async def test_one_task_has_no_interval_and_none_has_no_mean(api: Api, versions: list[str], owner_url: str) -> None:
+async def test_an_interval_is_student_s_over_tasks_with_a_0_and_a_1_added(
+    api: Api, versions: list[str], owner_url: str
+) -> None:
+    evaluated(owner_url, api.tenant, versions[1], {new_id(): float(n % 2) for n in range(38)})
+    (result,) = (await api.http.get("/api/v1/evaluations")).json()["items"]
+    # Twenty ones and twenty zeros: standard deviation 0.5, quantile of 39 degrees of freedom 2.0227.
+    assert result["low"] == pytest.approx(0.5 - 2.0227 * 0.5 / 40**0.5, abs=1e-4)
+    assert result["high"] == pytest.approx(0.5 + 2.0227 * 0.5 / 40**0.5, abs=1e-4)
+
+
+async def test_one_task_says_nothing_of_the_mean_and_none_has_no_interval(
+    api: Api, versions: list[str], owner_url: str
+) -> None:
     evaluated(owner_url, api.tenant, versions[0], {new_id(): 1.0})
     evaluated(owner_url, api.tenant, versions[1], {})
     listed = (await api.http.get("/api/v1/evaluations")).json()["items"]
     assert [(e["policy_version"], e["tasks"], e["reward"], e["low"]) for e in listed] == [
         ("planner@2", 0, None, None),
-        ("planner@1", 1, 1.0, None),
+        ("planner@1", 1, 1.0, 0.0),
     ]
     page = (await api.http.get("/api/v1/evaluations?limit=1")).json()
     rest = (await api.http.get(f"/api/v1/evaluations?limit=1&cursor={page['next']}")).json()

@@ -12,7 +12,7 @@ from offing.core.model import EngineConfig
 from offing.models.policy_folder import PolicyHashes
 from offing.services import policies, promotion
 from offing.services.policies import PolicyRegistration
-from offing.services.promotion_gate import GateRules
+from offing.services.promotion_gate import GateRules, Guard
 from offing.storage import policy_versions, training_events
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
@@ -140,7 +140,7 @@ async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_
     with pytest.raises(Conflict, match=r"the difference to the active version is -0\.500.*violated a rule"):
         await promotion.promote(pool, LOCAL_TENANT, "planner@2", GateRules())
     assert await state_of(pool, "planner@1") == "active"
-    created, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", GateRules(confident=True))
+    created, verdict = await promotion.promote(pool, LOCAL_TENANT, "planner@3", GateRules())
     assert verdict is not None
     assert (created.state, verdict.comparison.pairs, verdict.comparison.difference) == ("active", 12, 0.5)
     assert verdict.comparison.low > 0
@@ -149,6 +149,48 @@ async def test_a_damaged_candidate_is_rejected_with_the_reason_and_a_better_one_
     assert gate.detail["comparison"]["difference"] == -0.5
     assert len(gate.detail["reasons"]) == 2
     assert await kinds(pool, better) == ["gate", "promoted"]
+
+
+async def test_each_comparison_with_the_active_version_is_a_look_and_the_same_results_are_the_same_look(
+    pool: Database, owner_url: str
+) -> None:
+    active, second, third = [await a_version(pool, nth) for nth in (1, 2, 3)]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    frozen = tasks(owner_url, 12)
+    evaluated(owner_url, active, dict.fromkeys(frozen, 0.0))
+    evaluated(owner_url, second, {task: float(n < 3) for n, task in enumerate(frozen)})
+    evaluated(owner_url, third, {task: float(n < 6) for n, task in enumerate(frozen)})
+
+    async def look(policy: str) -> tuple[int, float]:
+        verdict = await promotion.run_gate(pool, LOCAL_TENANT, policy, GateRules())
+        assert verdict is not None
+        return verdict.looks, verdict.comparison.low
+
+    first = await look("planner@3")
+    assert first[0] == 1
+    assert await look("planner@3") == first
+    assert (await look("planner@2"))[0] == 2
+    assert await look("planner@3") == first
+    evaluated(owner_url, third, {task: float(n < 6) for n, task in enumerate(frozen)})
+    again = await look("planner@3")
+    assert again[0] == 3
+    assert again[1] < 0 < first[1]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@2")
+    evaluated(owner_url, second, dict.fromkeys(frozen, 0.0))
+    assert (await look("planner@3"))[0] == 1, "another active version is another comparison"
+
+
+async def test_a_guard_names_a_metric_that_the_rollouts_have(pool: Database, owner_url: str) -> None:
+    active, candidate = [await a_version(pool, nth) for nth in (1, 2)]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    frozen = tasks(owner_url, 12)
+    evaluated(owner_url, active, dict.fromkeys(frozen, 0.0))
+    evaluated(owner_url, candidate, dict.fromkeys(frozen, 1.0))
+    with pytest.raises(InvalidInput, match="no metric 'cost_usd'"):
+        await promotion.run_gate(pool, LOCAL_TENANT, "planner@2", GateRules(guards=(Guard("cost_usd"),)))
+    verdict = await promotion.run_gate(pool, LOCAL_TENANT, "planner@2", GateRules(guards=(Guard("tokens"),)))
+    assert verdict is not None
+    assert (verdict.passed, verdict.guards["tokens"].candidate) == (True, 9.0)
 
 
 async def test_a_candidate_that_was_not_evaluated_cannot_pass_a_gate(pool: Database) -> None:

@@ -126,10 +126,10 @@ async def test_libraries_are_compared_only_where_the_same_model_read_them(
     evaluated(owner_url, second, "openai/large", tasks, 1.0)
     with pytest.raises(InvalidInput, match="not evaluated on the same tasks"):
         await promotion.run_gate(pool, LOCAL_TENANT, "lessons@2", GateRules())
-    evaluated(owner_url, second, "openai/small", tasks, 0.75)
+    evaluated(owner_url, second, "openai/small", tasks, 1.0)
     verdict = await promotion.run_gate(pool, LOCAL_TENANT, "lessons@2", GateRules())
     assert verdict is not None
-    assert (verdict.passed, verdict.comparison.difference) == (True, 0.25)
+    assert (verdict.passed, verdict.comparison.difference) == (True, 0.5)
 
 
 async def test_another_tenant_reads_no_library(pool: Database, other_tenant: UUID, tmp_path: Path) -> None:

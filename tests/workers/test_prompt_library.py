@@ -140,7 +140,7 @@ class DistillationTrial:
 
     async def gated(self, library: str) -> GateResult | None:
         _, verdict = await promotion.promote(
-            self.platform.database, self.platform.tenant, library, GateRules(min_pairs=4)
+            self.platform.database, self.platform.tenant, library, GateRules(confident=False, min_pairs=4)
         )
         return verdict
 

@@ -132,8 +132,9 @@ async def _activate_first_version(context: LoopContext, start: PolicyVersionRow)
 async def _promote(context: LoopContext, config: LoopConfig, trained: PolicyVersionRow) -> str:
     """Promote the version if it passes the gate. Returns the reason of a rejection, else an empty string."""
     try:
+        rules = GateRules(config.evaluate.margin, config.evaluate.confident)
         await promotion.promote(
-            context.collector.database, context.tenant_id, trained.label, GateRules(margin=config.evaluate.margin),
+            context.collector.database, context.tenant_id, trained.label, rules,
             dataset=_dataset_name(config.evaluate), mode="sampled",
         )  # fmt: skip
     except Conflict as error:

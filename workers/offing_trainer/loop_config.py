@@ -44,6 +44,8 @@ class EvaluateConfig(_TomlTable):
     seed: int = 0
     margin: float = 0.0
     """How far the new version's mean reward may be below the active version's for it to be promoted."""
+    confident: bool = True
+    """Whether the lower end of the difference's interval decides on the promotion, and not the mean difference."""
 
 
 class LoopConfig(_TomlTable):

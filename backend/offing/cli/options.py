@@ -278,8 +278,13 @@ class PromoteOptions:
     """Metric of the experiment. Default: the one with a weight, or the weighted mean."""
     margin: float = 0.0
     """Maximum difference by which the mean reward may be lower than the active version's."""
-    require_confidence: Flag = False
-    """Require the lower end of the 95 % confidence interval to pass."""
+    by_mean: Flag = False
+    """Let the mean difference decide instead of the lower end of its interval. An equal version then
+    passes half of the time."""
+    not_worse: Annotated[tuple[str, ...], Parameter(name="--not-worse")] = ()
+    """METRIC=MARGIN of a metric that must not be worse by more than a margin, such as `tokens=10%` or
+    `turns=0.5`; with an experiment also its metrics, `cost_usd` and `seconds`. Repeat the option for
+    several."""
     max_kl: float | None = None
     """Maximum KL divergence from the policy that it was trained from, in nats per token. Default: no
     limit."""

@@ -25,7 +25,7 @@ from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
 from offing.services.promotion import EvaluationSetup
-from offing.services.promotion_gate import GateResult, GateRules
+from offing.services.promotion_gate import GateResult, GateRules, Guard, merge_guards
 from offing.settings import load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
@@ -33,7 +33,8 @@ from offing.storage.pool import Database
 
 
 def promote_version(options: PromoteOptions) -> int:
-    rules = None if options.force else GateRules(options.margin, options.require_confidence, max_kl=options.max_kl)
+    guards = merge_guards(parse_guard(text) for text in options.not_worse)
+    rules = None if options.force else GateRules(options.margin, not options.by_mean, guards, options.max_kl)
     mode = "greedy" if options.greedy else None
 
     results: list[tuple[PolicyVersionRow, GateResult | None]] = []
@@ -54,11 +55,30 @@ def promote_version(options: PromoteOptions) -> int:
         return print_json({"policy": asdict(row), "result": None if result is None else asdict(result)})
     print(f"{row.label} is {row.state}")
     if result is not None:
-        p = result.comparison
-        interval = f"difference {p.difference:+.3f}, 95 % from {p.low:+.3f} to {p.high:+.3f}"
-        name = options.metric or ("mean value" if options.experiment else "mean reward")
-        print(f"{name} {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs; {interval}")
+        _print_gate_result(result, options.metric or ("mean value" if options.experiment else "mean reward"))
     return 0
+
+
+def parse_guard(text: str) -> Guard:
+    """Parse METRIC=MARGIN, or METRIC=MARGIN%. Raises InvalidInput."""
+    metric, separator, margin = text.partition("=")
+    try:
+        value = float(margin.removesuffix("%")) if separator else 0.0
+    except ValueError:
+        value = -1.0
+    if not metric or not 0 <= value < float("inf"):
+        raise InvalidInput("--not-worse", f"{text!r} is not METRIC=MARGIN", "Write for example `tokens=10%`.")
+    return Guard(metric, value / 100, True) if margin.endswith("%") else Guard(metric, value)
+
+
+def _print_gate_result(result: GateResult, name: str) -> None:
+    p = result.comparison
+    print(f"{name} {p.candidate:.3f} compared with {p.active:.3f} on {p.pairs} pairs of {p.tasks} tasks")
+    print(f"difference {p.difference:+.3f}, {p.level:.4g} from {p.low:+.3f} to {p.high:+.3f}, look {result.looks}")
+    if p.detectable_difference is not None:
+        print(f"as many tasks show a difference of {p.detectable_difference:.3f} in 80 of 100 cases")
+    for metric, one in result.guards.items():
+        print(f"{metric} {one.candidate:.4g} compared with {one.active:.4g}, difference {one.difference:+.4g}")
 
 
 async def serve_on_replicas(

@@ -82,7 +82,15 @@ def _choose_metric(experiment: Experiment, metric: str | None) -> str:
 def _list_values(stored: ExperimentResults, one: ConfigurationRow, metric: str) -> list[EvaluationResult]:
     weights = stored.experiment.weights
     return [
-        EvaluationResult(row.task_id, 0, find_value(row, metric, weights), row.outcome, row.turns, row.tokens)
+        EvaluationResult(
+            row.task_id,
+            0,
+            find_value(row, metric, weights),
+            row.outcome,
+            row.turns,
+            row.tokens,
+            {"cost_usd": row.cost_usd, "seconds": row.seconds, **row.scores},
+        )
         for row in stored.results
         if row.number == one.number and _applies(row.scores.keys(), metric, weights)
     ]

@@ -1,6 +1,6 @@
 """Summarize the results of an experiment: means, paired differences, answers, cost, and the verdicts of a judge. Pure.
 
-Every interval is a 95 % bootstrap interval over tasks (`offing.core.bootstrap`). Runs that failed for technical reasons
+Every interval is a 95 % interval over tasks (`offing.core.confidence_interval`). Runs that failed for technical reasons
 are excluded and counted; they are never a 0.
 """
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 from statistics import fmean
 from uuid import UUID
 
-from offing.core.bootstrap import bootstrap_interval
+from offing.core.confidence_interval import find_difference_interval, find_mean_interval, measure
 from offing.core.trajectory import Outcome
 from offing.storage.experiments import JudgmentRow, ResultRow
 
@@ -182,7 +182,7 @@ def summarize_judgments(name: str, rows: Sequence[JudgmentRow]) -> JudgeSummary:
     agreed = [votes[False] == votes[True] for votes in complete.values()]
     values = [votes[False] if votes[False] == votes[True] else 0.0 for votes in complete.values()]
     preferences = [row.verdict == "first" for row in rows if row.verdict not in (None, "tie")]
-    net = _estimate(values)
+    net = _estimate_difference([(1 + value) / 2 for value in values], [(1 - value) / 2 for value in values])
     return JudgeSummary(
         name=name,
         wins=values.count(1.0),
@@ -236,13 +236,27 @@ def _build_cell(
 ) -> MetricCell:
     unscored = sum(_applies(row, metric, weights) and row.task_id not in values for row in rows)
     both = sorted(values.keys() & base.keys()) if base is not None else []
-    difference = _estimate([values[task] - base[task] for task in both]) if base is not None else None
+    difference = None
+    if base is not None:
+        difference = _estimate_difference([values[task] for task in both], [base[task] for task in both])
     verdict = None if difference is None else decide_verdict(difference)
     return MetricCell(_estimate([values[task] for task in sorted(values)]), unscored, difference, verdict)
 
 
 def _estimate(values: Sequence[float]) -> Estimate | None:
-    return Estimate(fmean(values), *bootstrap_interval(values), len(values)) if values else None
+    if not values:
+        return None
+    moments = measure(values)
+    interval = find_mean_interval(moments)
+    return Estimate(moments.mean, interval.low, interval.high, moments.count)
+
+
+def _estimate_difference(ours: Sequence[float], theirs: Sequence[float]) -> Estimate | None:
+    """Return the mean of `ours` minus `theirs`, paired by position. `None` means that there are no pairs."""
+    if not ours:
+        return None
+    interval = find_difference_interval(ours, theirs)
+    return Estimate(fmean(a - b for a, b in zip(ours, theirs, strict=True)), interval.low, interval.high, len(ours))
 
 
 def _summarize_answers(rows: Sequence[ResultRow], unanswerable: Mapping[UUID, bool]) -> AnswerSummary:

@@ -17,7 +17,7 @@ from offing.models.model_limits import POLICY_MAX_TOKENS
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
 from offing.services.experiment_gate import load_gate_results
-from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, compare_paired, judge_gate
+from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, check_guards, run_gate_rules
 from offing.services.prompt_library import add_library
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, CreatedBatch, ScorerSpec
 from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
@@ -145,24 +145,29 @@ async def run_gate(
     """Compare a candidate with the active version of its name by their latest evaluations on the same tasks.
 
     With `experiment_id`, compare them by a metric of this experiment instead; a `metric` of `None` means its weighted
-    one. Returns `None` if there is no active version. Raises InvalidInput if an evaluation is missing or the experiment
-    did not compare these versions, and Conflict if it is not complete.
+    one. Returns `None` if there is no active version. Each comparison with the same active version is a look, which
+    makes the next one stricter; the same results again are the same look. Raises InvalidInput if an evaluation or the
+    metric of a guard is missing or the experiment did not compare these versions, and Conflict if it is not complete.
     """
     if metric is not None and experiment_id is None:
         raise InvalidInput("metric", "a metric needs an experiment", "Name the experiment that measured it.")
     async with database.transaction(tenant_id) as connection:
         candidate = await policies.require_version(connection, policy, "policy")
+        await policy_versions.lock_name(connection, candidate.name)
         active = await policy_versions.find_version_in_state(connection, candidate.name, "active")
         if active is None or active.id == candidate.id:
             return None
-        source: dict[str, Any] = {}
         if experiment_id is None:
-            ours, theirs = await _load_comparable_results(connection, candidate, active, dataset, mode)
+            ours, theirs, compared = await _load_comparable_results(connection, candidate, active, dataset, mode)
+            source: dict[str, Any] = {"compared": compared}
         else:
             ours, theirs, used = await load_gate_results(connection, experiment_id, candidate, active, metric)
-            source = {"experiment": str(experiment_id), "metric": used}
+            compared = f"{candidate.label} in experiment {experiment_id} by {used}"
+            source = {"compared": compared, "experiment": str(experiment_id), "metric": used}
+        check_guards(rules, [*ours, *theirs])
         kl = await _find_last_kl(connection, candidate)
-        result = judge_gate(compare_paired(ours, theirs), rules, kl)
+        looks = await _count_looks(connection, candidate.name, active, compared)
+        result = run_gate_rules(ours, theirs, rules, kl=kl, looks=looks)
         detail = {"active_version": active.label, **source, **_serialize_gate_result(result)}
         await training_events.insert_event(
             connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=_find_job_id(candidate)
@@ -321,7 +326,7 @@ async def withdraw_worse_canary(database: Database, tenant_id: UUID, name: str, 
 
 
 def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the difference of two means (Welch's standard error, normal approximation)."""
+    """Return the 95 % interval of the difference of two means that are not paired (Welch's standard error)."""
     gain = sum(ours) / len(ours) - sum(theirs) / len(theirs)
     error = (_variance(ours) / len(ours) + _variance(theirs) / len(theirs)) ** 0.5
     return gain - 1.96 * error, gain + 1.96 * error
@@ -370,8 +375,8 @@ async def _get_previous_active(connection: Connection, active: PolicyVersionRow)
 
 async def _load_comparable_results(
     connection: Connection, candidate: PolicyVersionRow, active: PolicyVersionRow, dataset: str | None, mode: str | None
-) -> tuple[list[EvaluationResult], list[EvaluationResult]]:
-    """Return the latest results of both versions on the same tasks.
+) -> tuple[list[EvaluationResult], list[EvaluationResult], str]:
+    """Return the latest results of both versions on the same tasks, and a text that identifies them.
 
     Prompt libraries are comparable only if the same models read them.
     """
@@ -382,15 +387,23 @@ async def _load_comparable_results(
             if same and (
                 candidate.kind != policies.PROMPT_LIBRARY_KIND or await _used_same_engines(connection, one, other)
             ):
-                ours = await evaluations.list_results(connection, one.id)
-                return _results_from_rows(ours), _results_from_rows(
-                    await evaluations.list_results(connection, other.id)
+                ours = _results_from_rows(await evaluations.list_results(connection, one.id))
+                return (
+                    ours,
+                    _results_from_rows(await evaluations.list_results(connection, other.id)),
+                    f"evaluations {one.id} and {other.id}",
                 )
     raise InvalidInput(
         "policy",
         f"{candidate.label} and {active.label} were not evaluated on the same tasks",
         "Run `offing policy evaluate` for both with the same tasks and seed, or use --force.",
     )
+
+
+async def _count_looks(connection: Connection, name: str, active: PolicyVersionRow, compared: str) -> int:
+    """Return the number of this look among the comparisons of candidates with the active version, from 1 on."""
+    earlier = await training_events.list_compared(connection, name, active.label)
+    return list(dict.fromkeys([*earlier, compared])).index(compared) + 1
 
 
 async def _used_same_engines(connection: Connection, first: EvaluationRow, second: EvaluationRow) -> bool:
@@ -424,6 +437,8 @@ def _serialize_gate_result(result: GateResult) -> dict[str, Any]:
         "passed": result.passed,
         "reasons": list(result.reasons),
         "comparison": asdict(result.comparison),
+        "guards": {name: asdict(one) for name, one in result.guards.items()},
+        "looks": result.looks,
         "rules": asdict(result.rules),
     }
 

@@ -62,7 +62,8 @@ LIST_SUMMARIES = f"""
     select w.*, coalesce(sum(rollouts), 0)::int as rollout_count,
            coalesce(sum(scored), 0)::int as scored_count,
            count(t.mean)::int as task_count, avg(t.mean)::float8 as mean_reward,
-           stddev_samp(t.mean)::float8 as reward_stddev,
+           avg(t.mean * t.mean)::float8 as mean_squared_reward,
+           min(t.mean)::float8 as least_reward, max(t.mean)::float8 as greatest_reward,
            (sum(answered) / nullif(sum(scored), 0))::float8 as answered_fraction,
            (sum(violated) / nullif(sum(scored), 0))::float8 as violation_fraction,
            (sum(turns) / nullif(sum(rollouts), 0))::float8 as mean_turns,
@@ -123,8 +124,11 @@ class EvaluationSummary(EvaluationRow):
     """Mean over tasks of the mean reward of a task's rollouts. `None` means that nothing was
     scored.
     """
-    reward_stddev: float | None
-    """Standard deviation of the tasks' means. `None` if there are fewer than two."""
+    mean_squared_reward: float | None
+    """Mean of the squares of the tasks' means. `None` means that nothing was scored, as in the following fields."""
+    least_reward: float | None
+    """The least mean of a task."""
+    greatest_reward: float | None
     answered_fraction: float | None
     """Fraction of the scored rollouts, as `violation_fraction`."""
     violation_fraction: float | None

@@ -24,6 +24,13 @@ LIST_EVENTS = """
      order by id limit %(limit)s
 """
 
+LIST_COMPARED = """
+    select coalesce(e.detail ->> 'compared', e.id::text) from training_event e
+      join policy_version v on v.id = e.policy_version_id
+     where v.name = %(name)s and e.kind = 'gate' and e.detail ->> 'active_version' = %(active)s
+     order by e.id
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingEvent:
@@ -65,3 +72,9 @@ async def list_events(
     async with connection.cursor(row_factory=class_row(TrainingEvent)) as cursor:
         await cursor.execute(LIST_EVENTS, {"job": job_id, "policy": policy_version_id, "after": after, "limit": limit})
         return await cursor.fetchall()
+
+
+async def list_compared(connection: Connection, name: str, active: str) -> list[str]:
+    """Return what the promotion gate compared of a policy with its active version NAME@VERSION, oldest first."""
+    rows = await (await connection.execute(LIST_COMPARED, {"name": name, "active": active})).fetchall()
+    return [row[0] for row in rows]

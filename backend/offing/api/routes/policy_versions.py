@@ -11,7 +11,14 @@ from fastapi import APIRouter, Query
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import BODY_TOO_LARGE, describe_problems
-from offing.api.schemas.promotion import CanaryIn, PromoteIn, PromotionOut, RollbackOut, serialize_gate_result
+from offing.api.schemas.promotion import (
+    CanaryIn,
+    PromoteIn,
+    PromotionOut,
+    RollbackOut,
+    build_gate_rules,
+    serialize_gate_result,
+)
 from offing.api.schemas.rollouts import (
     PolicyVersionOut,
     PolicyVersionPage,
@@ -21,7 +28,6 @@ from offing.api.schemas.rollouts import (
 from offing.api.schemas.training_jobs import TrainingEventList, serialize_events
 from offing.api.strict_route import StrictRoute
 from offing.services import policies, promotion
-from offing.services.promotion_gate import GateRules
 
 router = APIRouter(prefix="/policy-versions", tags=["collection"], route_class=StrictRoute)
 
@@ -91,7 +97,7 @@ async def promote_policy_version(caller: CurrentCaller, deps: Deps, policy_id: U
     Use `offing policy promote` for a version that other machines serve; the command loads it there first.
     """
     row = await policies.get_version(deps.database, caller.tenant_id, policy_id)
-    rules = None if body.force else GateRules()
+    rules = None if body.force else build_gate_rules(body)
     promoted, verdict = await promotion.promote(deps.database, caller.tenant_id, row.label, rules)
     return PromotionOut(policy_version=serialize_policy_version(promoted), gate_result=serialize_gate_result(verdict))
 

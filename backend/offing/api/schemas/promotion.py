@@ -8,11 +8,9 @@ from pydantic import Field
 
 from offing.api.schemas import ApiModel, Page
 from offing.api.schemas.rollouts import PolicyVersionOut
-from offing.services.promotion_gate import GateResult
+from offing.core.confidence_interval import Moments, find_mean_interval
+from offing.services.promotion_gate import GateResult, GateRules, Guard, PairedComparison, merge_guards
 from offing.storage.evaluations import EvaluationSummary
-
-NORMAL_95_QUANTILE = 1.96
-"""Standard errors on each side of a mean, for a 95 % interval by the normal approximation."""
 
 
 class EvaluationOut(ApiModel):
@@ -31,7 +29,7 @@ class EvaluationOut(ApiModel):
     scored: int = Field(description="Scored rollouts. The others ended with an infrastructure error.")
     reward: float | None = Field(description="Mean over tasks. null: no rollout was scored.")
     low: float | None = Field(
-        description="Lower end of the 95 % interval of `reward` over tasks. null: fewer than two tasks."
+        description="Lower end of the 95 % interval of `reward` over tasks. null: no rollout was scored."
     )
     high: float | None
     answered_fraction: float | None = Field(description="Fraction of the scored rollouts with an answer.")
@@ -47,12 +45,43 @@ class EvaluationPage(Page):
     items: list[EvaluationOut]
 
 
+class GuardIn(ApiModel):
+    """A metric in which a version must not be worse."""
+
+    metric: str = Field(min_length=1, max_length=200, description="`turns` or `tokens`. Less is better.")
+    margin: float = Field(default=0.0, ge=0, description="How much worse it may be on average.")
+    relative: bool = Field(default=False, description="Whether `margin` is a fraction of the active version's mean.")
+
+
 class PromoteIn(ApiModel):
-    """Whether to skip the promotion gate."""
+    """The conditions of the promotion gate, or that it is skipped."""
 
     force: bool = Field(
         default=False, description="`true` skips the promotion gate. With `false`, the version must pass the gate."
     )
+    margin: float = Field(
+        default=0.0, ge=0, description="How far the mean reward may be below that of the active version."
+    )
+    confident: bool = Field(
+        default=True,
+        description="`true`: the lower end of the difference's interval decides. `false`: the mean difference does, "
+        "and an equal version passes half of the time.",
+    )
+    not_worse: list[GuardIn] = Field(
+        default_factory=list[GuardIn],
+        max_length=20,
+        description="Metrics in which the version must not be worse, beside `violations`.",
+    )
+
+
+class MetricComparisonOut(ApiModel):
+    """A metric of a candidate compared with that of the active version."""
+
+    candidate: float = Field(description="Mean.")
+    active: float
+    difference: float
+    low: float = Field(description="Lower end of the 90 % interval of the difference.")
+    high: float
 
 
 class GateResultOut(ApiModel):
@@ -62,8 +91,16 @@ class GateResultOut(ApiModel):
     candidate: float = Field(description="Mean reward.")
     active: float
     difference: float
-    low: float = Field(description="Lower end of the 95 % interval of the difference.")
+    low: float = Field(description="Lower end of the interval of the difference at `level`.")
     high: float
+    level: float = Field(description="Two-sided level of the interval: 0.95 for the first look, more for later ones.")
+    looks: int = Field(
+        description="How often versions of this policy have been compared with this active version, this time included."
+    )
+    detectable_difference: float | None = Field(
+        description="Difference that as many such tasks show in 80 of 100 cases. null: nothing was compared."
+    )
+    guards: dict[str, MetricComparisonOut] = Field(description="Metrics in which the version must not be worse.")
 
 
 class PromotionOut(ApiModel):
@@ -77,6 +114,11 @@ class CanaryIn(ApiModel):
 
 class RollbackOut(ApiModel):
     message: str = Field(description="What was done.")
+
+
+def build_gate_rules(body: PromoteIn) -> GateRules:
+    own = (Guard(one.metric, one.margin, one.relative) for one in body.not_worse)
+    return GateRules(body.margin, body.confident, merge_guards(own))
 
 
 def serialize_evaluation(row: EvaluationSummary) -> EvaluationOut:
@@ -107,13 +149,12 @@ def serialize_evaluation(row: EvaluationSummary) -> EvaluationOut:
 
 
 def reward_interval(row: EvaluationSummary) -> tuple[float | None, float | None]:
-    """Return the ends of the 95 % interval of the mean reward over tasks, or `None` twice if the spread is not
-    known.
-    """
-    if row.mean_reward is None or row.reward_stddev is None:
+    """Return the ends of the 95 % interval of the mean reward over tasks, or `None` twice if nothing was scored."""
+    moments = (row.mean_reward, row.mean_squared_reward, row.least_reward, row.greatest_reward)
+    if any(one is None for one in moments):
         return None, None
-    margin = NORMAL_95_QUANTILE * row.reward_stddev / row.task_count**0.5
-    return row.mean_reward - margin, row.mean_reward + margin
+    interval = find_mean_interval(Moments(row.task_count, *(one or 0.0 for one in moments)))
+    return interval.low, interval.high
 
 
 def serialize_gate_result(result: GateResult | None) -> GateResultOut | None:
@@ -127,6 +168,16 @@ def serialize_gate_result(result: GateResult | None) -> GateResultOut | None:
         difference=comparison.difference,
         low=comparison.low,
         high=comparison.high,
+        level=comparison.level,
+        looks=result.looks,
+        detectable_difference=comparison.detectable_difference,
+        guards={name: _serialize_comparison(one) for name, one in result.guards.items()},
+    )
+
+
+def _serialize_comparison(one: PairedComparison) -> MetricComparisonOut:
+    return MetricComparisonOut(
+        candidate=one.candidate, active=one.active, difference=one.difference, low=one.low, high=one.high
     )
 
 
@@ -160,5 +211,9 @@ GATE_RESULT_EXAMPLE: dict[str, Any] = {
     "difference": 0.09,
     "low": 0.03,
     "high": 0.15,
+    "level": 0.95,
+    "looks": 1,
+    "detectable_difference": 0.086,
+    "guards": {"violations": {"candidate": 0.01, "active": 0.015, "difference": -0.005, "low": -0.02, "high": 0.01}},
 }
 """Example of GateResultOut."""

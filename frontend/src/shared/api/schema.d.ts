@@ -3666,7 +3666,7 @@ export interface components {
             id: string;
             /**
              * Low
-             * @description Lower end of the 95 % interval of `reward` over tasks. null: fewer than two tasks.
+             * @description Lower end of the 95 % interval of `reward` over tasks. null: no rollout was scored.
              */
             low: number | null;
             /**
@@ -4079,13 +4079,35 @@ export interface components {
              * @description Mean reward.
              */
             candidate: number;
+            /**
+             * Detectable Difference
+             * @description Difference that as many such tasks show in 80 of 100 cases. null: nothing was compared.
+             */
+            detectable_difference: number | null;
             /** Difference */
             difference: number;
+            /**
+             * Guards
+             * @description Metrics in which the version must not be worse.
+             */
+            guards: {
+                [key: string]: components["schemas"]["MetricComparisonOut"];
+            };
             /** High */
             high: number;
             /**
+             * Level
+             * @description Two-sided level of the interval: 0.95 for the first look, more for later ones.
+             */
+            level: number;
+            /**
+             * Looks
+             * @description How often versions of this policy have been compared with this active version, this time included.
+             */
+            looks: number;
+            /**
              * Low
-             * @description Lower end of the 95 % interval of the difference.
+             * @description Lower end of the interval of the difference at `level`.
              */
             low: number;
             /** Pair Count */
@@ -4178,6 +4200,29 @@ export interface components {
             title: string;
             /** Version */
             version: string;
+        };
+        /**
+         * GuardIn
+         * @description A metric in which a version must not be worse.
+         */
+        GuardIn: {
+            /**
+             * Margin
+             * @description How much worse it may be on average.
+             * @default 0
+             */
+            margin: number;
+            /**
+             * Metric
+             * @description `turns` or `tokens`. Less is better.
+             */
+            metric: string;
+            /**
+             * Relative
+             * @description Whether `margin` is a fraction of the active version's mean.
+             * @default false
+             */
+            relative: boolean;
         };
         /**
          * HealthOut
@@ -4827,6 +4872,28 @@ export interface components {
              * @description Why runs cannot use it although it is allowed. Empty: they can.
              */
             problem: string;
+        };
+        /**
+         * MetricComparisonOut
+         * @description A metric of a candidate compared with that of the active version.
+         */
+        MetricComparisonOut: {
+            /** Active */
+            active: number;
+            /**
+             * Candidate
+             * @description Mean.
+             */
+            candidate: number;
+            /** Difference */
+            difference: number;
+            /** High */
+            high: number;
+            /**
+             * Low
+             * @description Lower end of the 90 % interval of the difference.
+             */
+            low: number;
         };
         /**
          * ModelDetailsOut
@@ -5542,18 +5609,35 @@ export interface components {
         };
         /**
          * PromoteIn
-         * @description Whether to skip the promotion gate.
+         * @description The conditions of the promotion gate, or that it is skipped.
          * @example {
          *       "force": false
          *     }
          */
         PromoteIn: {
             /**
+             * Confident
+             * @description `true`: the lower end of the difference's interval decides. `false`: the mean difference does, and an equal version passes half of the time.
+             * @default true
+             */
+            confident: boolean;
+            /**
              * Force
              * @description `true` skips the promotion gate. With `false`, the version must pass the gate.
              * @default false
              */
             force: boolean;
+            /**
+             * Margin
+             * @description How far the mean reward may be below that of the active version.
+             * @default 0
+             */
+            margin: number;
+            /**
+             * Not Worse
+             * @description Metrics in which the version must not be worse, beside `violations`.
+             */
+            not_worse?: components["schemas"]["GuardIn"][];
         };
         /**
          * PromotionOut
@@ -5561,8 +5645,20 @@ export interface components {
          *       "gate_result": {
          *         "active": 0.52,
          *         "candidate": 0.61,
+         *         "detectable_difference": 0.086,
          *         "difference": 0.09,
+         *         "guards": {
+         *           "violations": {
+         *             "active": 0.015,
+         *             "candidate": 0.01,
+         *             "difference": -0.005,
+         *             "high": 0.01,
+         *             "low": -0.02
+         *           }
+         *         },
          *         "high": 0.15,
+         *         "level": 0.95,
+         *         "looks": 1,
          *         "low": 0.03,
          *         "pair_count": 200
          *       },
