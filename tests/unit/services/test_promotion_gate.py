@@ -53,8 +53,10 @@ def test_a_fault_of_the_platform_leaves_its_pair_and_is_no_zero() -> None:
 
 
 def test_each_rule_rejects_with_its_numbers() -> None:
-    def reasons(ours: list[EvaluationResult], theirs: list[EvaluationResult], rules: GateRules, **more: float) -> str:
-        return "; ".join(run_gate_rules(ours, theirs, rules, **more).reasons)
+    def reasons(
+        ours: list[EvaluationResult], theirs: list[EvaluationResult], rules: GateRules, kl: float | None = None
+    ) -> str:
+        return "; ".join(run_gate_rules(ours, theirs, rules, kl=kl).reasons)
 
     good, half, bad = results(*[1.0] * 10), results(*[0.5] * 10), results(*[0.0] * 10)
     assert not reasons(bad, half, GateRules(margin=0.5, confident=False))
