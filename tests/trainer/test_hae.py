@@ -208,6 +208,23 @@ def test_flat_turn_gae_is_the_same_for_all_tokens_of_a_turn() -> None:
     np.testing.assert_allclose(result.value_targets["value"], result.per_token[::3] + COLUMNS["value_low"])
 
 
+def test_whitening_over_tokens_is_that_of_the_same_values_written_once_per_token() -> None:
+    values, counts = np.array([0.5, -1.0, 2.0]), np.array([3, 1, 4])
+    written = np.repeat(values, counts)
+    expected = (written - written.mean()) / np.sqrt(written.var(ddof=1) + 1e-8)
+    np.testing.assert_allclose(np.repeat(turn_gae.whiten(values, counts), counts), expected)
+    assert turn_gae.whiten(values[:1], counts[1:2]).tolist() == [0.0]
+    by_turn, by_token = [
+        turn_gae.PLUGIN.apply(
+            turn_gae.TurnGaeOptions(entries=entries),
+            AdvantageInput(one_rollout(), settled_rewards(one_rollout()), {"value": COLUMNS["value_low"]}, {}),
+        )[0].per_token
+        for entries in ("turns", "tokens")
+    ]
+    assert by_token.std(ddof=1) == pytest.approx(1.0)
+    assert by_turn.std() == pytest.approx(1.0)
+
+
 def test_the_value_loss_has_the_derivative_it_says() -> None:
     rng = np.random.default_rng(3)
     target, before = rng.normal(size=12), {"value_low": rng.normal(size=12)}

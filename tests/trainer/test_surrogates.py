@@ -49,6 +49,7 @@ DIFFERENTIABLE: list[tuple[PluginKind, str, dict[str, Any]]] = [
     (PluginKind.REGULARIZER, "kl-ref", {"estimator": "k1"}),
     (PluginKind.REGULARIZER, "kl-ref", {"estimator": "k2"}),
     (PluginKind.REGULARIZER, "kl-ref", {"estimator": "k3"}),
+    (PluginKind.REGULARIZER, "kl-ref", {"estimator": "k3", "max_value": None}),
     (PluginKind.REGULARIZER, "entropy", {}),
 ]
 
@@ -164,3 +165,26 @@ def test_imitation_never_pushes_away() -> None:
     result = loss("cross-entropy", what)
     assert (result.logprob_grads <= 0).all()
     assert (result.logprob_grads[what.advantage < 0] == 0).all()
+
+
+def test_a_token_far_from_the_reference_does_not_decide_a_step() -> None:
+    what = loss_input()
+    far = what.columns["ref_logprobs"].copy()
+    far[0] = what.logprobs[0] + 12.0
+    moved_far = moved(what, columns={**what.columns, "ref_logprobs": far})
+    limited = loss("kl-ref", moved_far, PluginKind.REGULARIZER)
+    free = loss("kl-ref", moved_far, PluginKind.REGULARIZER, max_value=None)
+    assert limited.logprob_grads[0] == 0.0
+    assert free.logprob_grads[0] / moved_far.weight[0] == pytest.approx(1 - np.exp(12.0))
+    assert np.array_equal(limited.logprob_grads[1:], free.logprob_grads[1:])
+    assert limited.value - free.value == pytest.approx(moved_far.weight[0] * (10.0 - (np.exp(12.0) - 13.0)))
+
+
+def test_gspo_limits_the_mean_log_ratio_of_a_sequence() -> None:
+    what = loss_input()
+    near = loss("gspo", what, unit="rows")
+    far = moved(what, columns={**what.columns, "old_logprobs": what.logprobs - 11.0})
+    limited = loss("gspo", far, unit="rows", max_log_ratio=10.0)
+    assert not limited.logprob_grads.any()
+    assert loss("gspo", far, unit="rows").logprob_grads[what.advantage < 0].any()
+    assert near.logprob_grads.any()

@@ -1,5 +1,7 @@
 """Flat GAE over turns: one critic and one advantage for all tokens of a turn."""
 
+from typing import Literal
+
 import numpy as np
 from pydantic import Field
 
@@ -24,7 +26,11 @@ class TurnGaeOptions(PluginOptions):
     at_truncation: TruncationValue = TruncationValue.OFF
     """Value after a truncated rollout. `last-value` uses the value of its last turn."""
     standardize: bool = True
-    """Standardize the advantages over all turns of the batch."""
+    """Standardize the advantages over the batch."""
+    entries: Literal["turns", "tokens"] = "turns"
+    """The entries of the mean and the standard deviation. `tokens` is as released in verl: a turn counts as often as it
+    has trained tokens.
+    """
 
 
 def turn_gae(options: TurnGaeOptions, inputs: AdvantageInput) -> tuple[Advantage, PluginState]:
@@ -37,8 +43,29 @@ def turn_gae(options: TurnGaeOptions, inputs: AdvantageInput) -> tuple[Advantage
     advantage = accumulate_backward(td_error, np.full(len(turns), options.gamma * options.lam), owner)
     turn_advantage, target = np.zeros(batch.num_turns), np.full(batch.num_turns, np.nan)
     target[turns] = advantage + value
-    turn_advantage[turns] = standardize(advantage, np.ones(len(turns), np.bool_)) if options.standardize else advantage
+    turn_advantage[turns] = _standardize(options, advantage, batch.turn_token_counts[turns])
     return Advantage(turn_advantage[batch.token_turn], {"value": target}), empty_state()
+
+
+def _standardize(options: TurnGaeOptions, advantage: Floats, token_counts: Indices) -> Floats:
+    if not options.standardize:
+        return advantage
+    if options.entries == "turns":
+        return standardize(advantage, np.ones(len(advantage), np.bool_))
+    return whiten(advantage, token_counts)
+
+
+def whiten(values: Floats, counts: Indices) -> Floats:
+    """Return (x - mean) / sqrt(variance + 1e-8) of values that occur `counts` times, with the sample's variance.
+
+    It is verl's `masked_whiten`. A single entry gives 0.
+    """
+    total = int(counts.sum())
+    if total < 2:
+        return np.zeros_like(values)
+    mean = float(counts @ values) / total
+    variance = float(counts @ (values - mean) ** 2) / (total - 1)
+    return (values - mean) / np.sqrt(variance + 1e-8)
 
 
 def _bootstrap_values(options: TurnGaeOptions, inputs: AdvantageInput, turns: Indices, value: Floats) -> Floats:

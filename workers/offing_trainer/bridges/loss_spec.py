@@ -37,6 +37,7 @@ def build_loss_spec(config: TrainConfig, pipeline: Pipeline) -> LossSpec:
         dual_clip=getattr(options, "dual_clip", None),
         kl_estimator=None if kl is None else kl.options.estimator,  # type: ignore[attr-defined]
         kl_coefficient=0.0 if kl is None else kl.coefficient,
+        kl_max_value=None if kl is None or kl.options.estimator != "k3" else kl.options.max_value,  # type: ignore[attr-defined]
         entropy_coefficient=0.0 if entropy is None else entropy.coefficient,
     )
 

@@ -48,6 +48,8 @@ class LossSpec:
     kl_estimator: Literal["k1", "k2", "k3"] | None = None
     """Estimator of the KL divergence from the initial policy. `None` means that there is no KL term."""
     kl_coefficient: float = 0.0
+    kl_max_value: float | None = None
+    """Limit of a token's k3. A token beyond it has no gradient. `None` means no limit."""
     entropy_coefficient: float = 0.0
 
 

@@ -86,6 +86,8 @@ def compute_token_loss(
         loss = -(weight * token_advantage * logp).sum()
     if loss_spec.kl_estimator is not None and loss_spec.kl_coefficient:
         divergence = _estimate_kl(torch, loss_spec.kl_estimator, inputs["ref_logprobs"] - logp)
+        if loss_spec.kl_max_value is not None:
+            divergence = torch.clamp(divergence, max=loss_spec.kl_max_value)
         loss = loss + loss_spec.kl_coefficient * (weight * divergence).sum()
         metrics["kl"] = divergence.detach().mean()
     if loss_spec.entropy_coefficient:

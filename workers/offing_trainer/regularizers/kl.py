@@ -1,8 +1,9 @@
 """KL divergence from a reference policy, per token, with three estimators."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from offing_trainer.batch import Floats
 from offing_trainer.plugin import LossInput, LossTerm, Plugin, PluginKind, PluginOptions
@@ -15,10 +16,17 @@ class KlRefOptions(PluginOptions):
     The estimator k1 is -d, unbiased, but its own gradient has mean 0; k2 is d^2 / 2; k3 is exp(d) - d -
     1, never negative.
     """
+    max_value: Annotated[float, Field(gt=0)] | None = 10.0
+    """Limit of a token's k3, as in verl. A token beyond it has no gradient, so that a single one whose probability
+    fell by many nats does not decide the step: at 12 nats, its slope is 1.6e5. `None` means no limit.
+    """
 
 
 def kl_ref(options: KlRefOptions, inputs: LossInput) -> LossTerm:
     value, slope = estimate_kl(options.estimator, inputs.columns["ref_logprobs"] - inputs.logprobs)
+    if options.estimator == "k3" and options.max_value is not None:
+        slope = np.where(value > options.max_value, 0.0, slope)
+        value = np.minimum(value, options.max_value)
     return LossTerm(float(inputs.weight @ value), inputs.weight * slope)
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from offing_trainer.grouped_statistics import sum_by_index
 from offing_trainer.plugin import LossInput, LossTerm, Plugin, PluginKind, PluginOptions
 from offing_trainer.surrogates.ratios import (
+    MAX_LOG_RATIO_NATS,
     ClippedObjective,
     clip_objective,
     compute_sequence_ratios,
@@ -31,6 +32,8 @@ class GspoOptions(PluginOptions):
     high: ClipBound = 4e-4
     unit: Literal["rows", "turns"] = "turns"
     """The unit that is one sequence with one ratio."""
+    max_log_ratio: Annotated[float, Field(gt=0, le=MAX_LOG_RATIO_NATS)] = MAX_LOG_RATIO_NATS
+    """Limit of a sequence's mean log-ratio in nats. verl, which released it, uses 10."""
 
 
 def ppo_clip(options: PpoClipOptions, inputs: LossInput) -> LossTerm:
@@ -51,7 +54,7 @@ def gspo(options: GspoOptions, inputs: LossInput) -> LossTerm:
     _, of = np.unique(
         inputs.batch.token_row if options.unit == "rows" else inputs.batch.token_turn, return_inverse=True
     )
-    ratio, inverse_length = compute_sequence_ratios(inputs, of)
+    ratio, inverse_length = compute_sequence_ratios(inputs, of, options.max_log_ratio)
     objective = clip_objective(ratio.value[of], inputs.advantage, options.low, options.high)
     gradient = (
         sum_by_index(inputs.weight * objective.gradient, of, len(inverse_length)) * ratio.log_gradient * inverse_length

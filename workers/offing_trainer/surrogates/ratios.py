@@ -19,9 +19,9 @@ class ImportanceRatios:
     """Derivative of the ratio by its logarithm: the ratio, and 0 where the logarithm was limited."""
 
 
-def compute_ratios(log_ratio: Floats) -> ImportanceRatios:
-    inside = np.abs(log_ratio) <= MAX_LOG_RATIO_NATS
-    value = np.exp(np.clip(log_ratio, -MAX_LOG_RATIO_NATS, MAX_LOG_RATIO_NATS))
+def compute_ratios(log_ratio: Floats, limit: float = MAX_LOG_RATIO_NATS) -> ImportanceRatios:
+    inside = np.abs(log_ratio) <= limit
+    value = np.exp(np.clip(log_ratio, -limit, limit))
     return ImportanceRatios(value, np.where(inside, value, 0.0))
 
 
@@ -30,7 +30,9 @@ def compute_token_ratios(inputs: LossInput) -> ImportanceRatios:
     return compute_ratios(inputs.logprobs - inputs.columns["old_logprobs"])
 
 
-def compute_sequence_ratios(inputs: LossInput, sequence_index: Indices) -> tuple[ImportanceRatios, Floats]:
+def compute_sequence_ratios(
+    inputs: LossInput, sequence_index: Indices, limit: float = MAX_LOG_RATIO_NATS
+) -> tuple[ImportanceRatios, Floats]:
     """Return GSPO's ratios and the inverse lengths of the sequences, both (S,).
 
     A ratio is exp of the mean log-ratio of the sequence's tokens.
@@ -38,7 +40,8 @@ def compute_sequence_ratios(inputs: LossInput, sequence_index: Indices) -> tuple
     sequences = int(sequence_index.max(initial=-1)) + 1
     inverse_length = reciprocal(count_by_index(sequence_index, sequences))
     return compute_ratios(
-        sum_by_index(inputs.logprobs - inputs.columns["old_logprobs"], sequence_index, sequences) * inverse_length
+        sum_by_index(inputs.logprobs - inputs.columns["old_logprobs"], sequence_index, sequences) * inverse_length,
+        limit,
     ), inverse_length
 
 
