@@ -5,6 +5,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,17 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from offing.clock import new_id
 from offing.core.errors import InvalidInput
 from offing.core.training_rows import TrainingRow
+from offing.storage.policy_versions import PolicyVersionRow
 from offing_trainer.batch import Floats, Indices
+from offing_trainer.config import parse_config
+from offing_trainer.job.lineage import JobPolicies
+from offing_trainer.job.pipeline_trainer import open_trainer
 from offing_trainer.learner import token_logprobs
 from offing_trainer.learner.contract import ForwardResult, LossGradients
-from offing_trainer.learner.local_learner import LocalLearner, open_learner
+from offing_trainer.learner.local_learner import BaseWeights, LocalLearner, open_learner
 from offing_trainer.learner.opened_model import trainable_parameters
 from offing_trainer.learner.settings import CriticSettings, LearnerSettings, LoraSettings
 from tests.trainer.sampled_rollouts import by_turn, rollout, served, tokens_of
@@ -238,6 +244,34 @@ def test_adapters_move_and_the_weights_under_them_stay(policy_folder: Path, samp
     changed = {n for n, w in learner._network.named_parameters() if not torch.equal(w, before[n])}
     assert changed == {n for n in before if "lora_" in n}
     assert "lora_" not in {n for n in before if "lm_head" in n or "embed" in n}
+
+
+def test_the_reference_under_an_adapter_is_the_same_weights_with_the_adapter_switched_off(
+    policy_folder: Path, sampled_rows: list[TrainingRow]
+):
+    learner = open_learner(policy_folder, LearnerSettings(kind="lora", learning_rate=1e-2))
+    reference = learner.without_adapter()
+    assert reference is not None
+    assert reference.folder == policy_folder
+    for _ in range(2):
+        learner.forward_backward(sampled_rows, Bent(sampled_rows))
+        learner.optim_step()
+    moved = learner.forward(sampled_rows).logprobs
+    opened_anew = open_learner(policy_folder, LearnerSettings())
+    assert apart(reference.forward(sampled_rows).logprobs, opened_anew.forward(sampled_rows).logprobs) < 1e-6
+    assert apart(moved, reference.forward(sampled_rows).logprobs) > 1e-3
+    assert np.array_equal(learner.forward(sampled_rows).logprobs, moved), "the adapter is on again"
+    assert opened_anew.without_adapter() is None
+
+
+def test_a_job_takes_the_weights_under_its_adapter_as_reference_and_opens_none(policy_folder: Path):
+    start = PolicyVersionRow(
+        new_id(), "planner", 1, None, "full", "", str(policy_folder), "", "", "", "active", {}, {}, datetime.now(UTC)
+    )
+    for kind, expected in (("lora", BaseWeights), ("full", LocalLearner)):
+        tables = {"algorithm": "grpo", "policy": "planner@1", "name": "planner", "learner": {"kind": kind}}
+        trainer = open_trainer(parse_config(tables), JobPolicies(start, None, None))
+        assert isinstance(trainer.open_reference(trainer.learner), expected)
 
 
 COLUMNS = ("value_high", "value_low", "value_switch", "value_keep", "value")

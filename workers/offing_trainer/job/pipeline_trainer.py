@@ -21,7 +21,7 @@ from offing_trainer.job.contract import PhaseCallback, TrainingStepResult
 from offing_trainer.job.group_loader import LoadedGroups, load_groups, load_reference_answers, load_rollouts
 from offing_trainer.job.lineage import JobPolicies
 from offing_trainer.job.text_loader import TextRowCache, add_text_rows
-from offing_trainer.learner.contract import ForwardResult, Learner
+from offing_trainer.learner.contract import ForwardModel, ForwardResult, Learner
 from offing_trainer.learner.contract import OptimizerStepResult as Moved
 from offing_trainer.pipeline import Pipeline, RequiredColumns, build_job_pipeline, compute_required_columns
 from offing_trainer.plugin import REPLAY_TABLE
@@ -57,16 +57,17 @@ class PipelineTrainer:
     pipeline: Pipeline
     open_policy: Callable[[], Learner]
     """Opens the initial policy of the job."""
-    open_reference: Callable[[], Learner]
+    open_reference: Callable[[Learner], ForwardModel]
+    """Opens the reference policy beside the learner when it is first needed."""
     open_tokenizer: Callable[[], PolicyTokenizer]
     """Opens the tokenizer when it is first needed."""
     learner: Learner
-    reference_learner: Learner | None = None
+    reference_model: ForwardModel | None = None
     text_cache: TextRowCache = field(default_factory=TextRowCache)
 
     def load(self, folder: Path | None) -> None:
         if folder is None:
-            self.learner = self.open_policy()
+            self.learner, self.reference_model = self.open_policy(), None
         else:
             self.learner.load(folder)
 
@@ -186,8 +187,8 @@ class PipelineTrainer:
         if policy_names:
             columns_by_name |= extract(self.learner.forward(rows), policy_names)
         if reference_names:
-            self.reference_learner = self.reference_learner or self.open_reference()
-            columns_by_name |= extract(self.reference_learner.forward(rows), reference_names)
+            self.reference_model = self.reference_model or self.open_reference(self.learner)
+            columns_by_name |= extract(self.reference_model.forward(rows), reference_names)
         return columns_by_name
 
     def _update_weights(
@@ -209,7 +210,7 @@ class PipelineTrainer:
 def open_trainer(config: TrainConfig, job_policies: JobPolicies) -> PipelineTrainer:
     """Open the policy's weights. Raises InvalidInput, and for an invalid pipeline before it opens them."""
     pipeline = build_job_pipeline(config)
-    from offing_trainer.learner.local_learner import open_learner
+    from offing_trainer.learner.local_learner import LocalLearner, open_learner
     from offing_trainer.learner.template_tokenizer import TemplateTokenizer
 
     start, base = Path(job_policies.start.uri), None if job_policies.base is None else Path(job_policies.base.uri)
@@ -225,11 +226,17 @@ def open_trainer(config: TrainConfig, job_policies: JobPolicies) -> PipelineTrai
     def opened() -> Learner:
         return open_learner(start, settings, base=base)
 
+    def opened_reference(learner: Learner) -> ForwardModel:
+        under_adapter = learner.without_adapter() if isinstance(learner, LocalLearner) else None
+        if under_adapter is not None and reference == under_adapter.folder:
+            return under_adapter
+        return open_learner(reference, reference_settings, base=under)
+
     return PipelineTrainer(
         config,
         pipeline,
         opened,
-        lambda: open_learner(reference, reference_settings, base=under),
+        opened_reference,
         cache(lambda: TemplateTokenizer(base or start)),
         opened(),
     )

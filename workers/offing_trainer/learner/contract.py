@@ -49,10 +49,14 @@ class OptimizerStepResult:
     """Whether the gradient was not finite, so that the weights were not changed."""
 
 
-class Learner(Protocol):
-    """Model weights with an optimizer and its schedule."""
+class ForwardModel(Protocol):
+    """Model weights that rows can be forwarded through, such as a reference policy."""
 
     def forward(self, rows: Sequence[TrainingRow]) -> ForwardResult: ...
+
+
+class Learner(ForwardModel, Protocol):
+    """Model weights with an optimizer and its schedule."""
 
     def forward_backward(self, rows: Sequence[TrainingRow], loss: LossFunction) -> float:
         """Accumulate the gradient and return the sum of the micro-batches' losses.

@@ -76,6 +76,13 @@ class LocalLearner:
                 results += zip(parts, self._gather_results(parts, graph), strict=True)
         return _restore_row_order(layouts, results, self._network.columns)
 
+    def without_adapter(self) -> "BaseWeights | None":
+        """Return the weights under the adapter as a reference policy, without a copy.
+
+        `None` means that there is no adapter.
+        """
+        return None if self._opened.peft_model is None else BaseWeights(self, self._opened)
+
     def forward_backward(self, rows: Sequence[TrainingRow], loss: LossFunction) -> float:
         """Accumulate the gradient and return the sum of the micro-batches' losses.
 
@@ -172,6 +179,22 @@ class LocalLearner:
         flat = torch.cat([(torch.zeros_like(w) if w.grad is None else w.grad).flatten() for w in weights])
         for weight, grad in zip(weights, self._ranks.all_reduce(flat).split([w.numel() for w in weights]), strict=True):
             weight.grad = grad.view_as(weight)
+
+
+class BaseWeights:
+    """The weights under a learner's adapter, forwarded with the adapter switched off."""
+
+    def __init__(self, learner: LocalLearner, opened_model: OpenedModel) -> None:
+        self._learner, self._opened = learner, opened_model
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the weights."""
+        return self._opened.base_folder
+
+    def forward(self, rows: Sequence[TrainingRow]) -> ForwardResult:
+        with self._opened.peft_model.disable_adapter():
+            return self._learner.forward(rows)
 
 
 def open_learner(policy: Path, settings: LearnerSettings, *, base: Path | None = None) -> LocalLearner:
