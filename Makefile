@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
+# With it, every process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(or $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done),python3)
@@ -20,6 +22,7 @@ CPU_TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-cpu.lock)
 UV_INSTALL := $(UV) pip install -q --python $(PY)
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
+WEB ?=
 PARTS ?=
 PROCESSES ?= 3
 MOMENTS ?= 20
@@ -33,7 +36,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup up test check lock demo bench screens chaos repeat loop results traces
+.PHONY: help setup ready up test vitest check lock demo bench screens chaos repeat loop results traces
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,14 +44,19 @@ help: ## list the targets
 setup: $(READY) $(PAGE) ## create the environment in .venv and build the web UI
 	@echo "› setup is complete"
 
+ready: setup $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## install what checks and tests need
+
 up: setup ## start everything and print a login link; Ctrl-C stops it
 	@exec $(VENV)/bin/offing up
 
-test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run all tests on private servers; T=path selects tests
+test: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) $(PAGE) ## install what the tests need and run all tests on private servers; T=path selects tests, WEB=no leaves out those of the web UI
 	@[ -n "$(T)$(SKIP_MISSING)" ] || tests/install-programs
 	@echo "› testing the backend"
 	@$(VENV)/bin/pytest $(or $(T),-n $(PROCESSES) --durations=40 --durations-min=10)
-	@if [ -n "$(NODE_READY)" ] && [ -z "$(T)" ]; then echo "› testing the web UI"; cd frontend && npm test; fi
+	@[ -n "$(T)" ] || [ "$(WEB)" = no ] || $(MAKE) --no-print-directory vitest
+
+vitest: $(NODE_READY) ## test the web UI without a server
+	@if [ -n "$(NODE_READY)" ]; then echo "› testing the web UI"; cd frontend && npm test; fi
 
 check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## check lint, format, types, import rules and words
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .

@@ -1,4 +1,4 @@
-"""Real servers for every test that wants them, and which tests share a process when several run side by side.
+"""Real servers for every test that wants them.
 
 One embedded Postgres and one Valkey a test process, without durability, in a temporary folder; they die with it. A test
 that takes `owner_url` or `app_url` gets a freshly migrated database of its own, cloned from a template and dropped
@@ -22,7 +22,7 @@ import redis
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling, Scheduling
+from xdist.scheduler import Scheduling
 
 from offing.local import ServerUrls, open_servers
 from offing.local.data_directory import ExclusiveLock, prepare_data_directory
@@ -31,32 +31,15 @@ from offing.local.supervisor import Supervisor
 from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
 from offing.models.key_file import KEY_FILE_VARIABLE, create_key_file
 from offing.settings import Settings
+from tests.scheduling import Grouped, GroupTimes, find_turn
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+# Otherwise each of the hundreds of processes that tests start compiles all that it imports.
 
 _serial = count(1)
 
 HERE = Path(__file__).parent
-
-TOGETHER = ("chaos", "e2e", "engine")
-"""Rooms whose tests share a process: they disturb one another, or share what takes long to set up. Elsewhere, a file's
-tests do."""
-
-SLOWEST_FIRST = (
-    "chaos",
-    "e2e",
-    "workers/test_recorded_logprobs",
-    "local",
-    "tutorials",
-    "workers",
-    "peers",
-    "trainer",
-    "engine",
-    "api",
-    "graphs",
-    "models",
-    "traces",
-)
-"""Where the long tests are. What is long begins first, so that no process has to wait for another at the end."""
-
 
 hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("busy")
@@ -78,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [n for n in os.environ if n in ("DATABASE_URL", "REDIS_URL") or n.startswith("OFFING_")]:
         if name != "OFFING_CHROMIUM":
             del os.environ[name]
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(GroupTimes())
     folder = tempfile.TemporaryDirectory(prefix="offing-accepted-")
     config.add_cleanup(folder.cleanup)
     os.environ[ACCEPTED_SERVERS_VARIABLE] = str(Path(folder.name, "engine-servers"))
@@ -98,25 +83,11 @@ def pytest_sessionstart() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Under `-n`, long ones first."""
     if hasattr(config, "workerinput"):
-        items.sort(key=_turn)
+        items.sort(key=lambda item: find_turn(item.nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
     return Grouped(config, log)
-
-
-class Grouped(LoadScopeScheduling):
-    """Gives processes whole files of tests, and whole rooms of those in TOGETHER."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        room = file.removeprefix("tests/").partition("/")[0]
-        return room if room in TOGETHER else file
-
-
-def _turn(item: pytest.Item) -> int:
-    where = str(item.path.relative_to(HERE))
-    return next((n for n, long in enumerate(SLOWEST_FIRST) if where.startswith(long)), len(SLOWEST_FIRST))
 
 
 @pytest.fixture(scope="session")
@@ -187,7 +158,7 @@ def template_database(servers: ServerUrls) -> str:
 def database(servers: ServerUrls, template_database: str) -> Iterator[Database]:
     """A migrated database of this test's own."""
     name = f"t{next(_serial)}"
-    _as_owner(servers, f"create database {name} template {template_database}")
+    _as_owner(servers, CLONE.format(name=name, template=template_database))
     yield Database(name, at_database(servers.owner_url, name), at_database(servers.app_url, name))
     _as_owner(servers, f"drop database {name} with (force)")
 
@@ -207,6 +178,10 @@ def redis_url(servers: ServerUrls) -> str:
     with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
         client.flushall()  # pyright: ignore[reportUnknownMemberType]
     return servers.redis_url
+
+
+CLONE = "create database {name} template {template} strategy file_copy"
+"""The usual strategy writes every page to the log, which takes about three times as much CPU time."""
 
 
 def at_database(url: str, name: str) -> str:

@@ -38,10 +38,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def offing(home: Path) -> Offing:
-    """Runs `offing …` in the session's home, or in another."""
+    """Runs `offing …` in the session's home, or in another, with one worker unless a test asks for more."""
 
     def run(*words: str, home: Path = home) -> Finished:
-        environment = os.environ | {"OFFING_HOME": str(home), "NO_COLOR": "1", "TERM": "dumb"}
+        environment = {"OFFING_WORKER_PROCESSES": "1", **os.environ, "OFFING_HOME": str(home), "NO_COLOR": "1"}
+        environment["TERM"] = "dumb"
         command = [sys.executable, "-m", "offing.cli", *words]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         return Finished(done.returncode, done.stdout, done.stderr)

@@ -24,6 +24,7 @@ def walk(home: Path, *options: str) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {
         "OFFING_HOME": str(home),
         "OFFING_PORT": "0",
+        "OFFING_WORKER_PROCESSES": "1",
         "OFFING_GRAPH_PATHS": str(sample_runs.FAILING_GRAPH),
     }
 

@@ -56,9 +56,12 @@ No document of these speaks of sharks.
 """What the stand-in for a policy writes: one of the agent's blocks, so that its ids have a part."""
 
 
-def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents: Path, tmp_path: Path) -> None:
+def test_a_person_asks_a_question_and_opens_a_citation(
+    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser_is_here()
-    os.environ["OFFING_PORT"] = "0"
+    monkeypatch.setenv("OFFING_PORT", "0")
+    monkeypatch.setenv("OFFING_WORKER_PROCESSES", "2")  # as without the variable
     try:
         offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
         started = offing("up", "--detach")
@@ -72,7 +75,6 @@ def test_a_person_asks_a_question_and_opens_a_citation(offing: Offing, documents
         assert (tmp_path / "run.png").stat().st_size > 10_000
     finally:
         offing("down")
-        del os.environ["OFFING_PORT"]
 
 
 def test_the_options_of_a_question_explain_themselves_and_several_questions_become_runs(

@@ -1,7 +1,6 @@
 """A process that runs a job and kills itself, without any goodbye, when the job says a phase for the nth time."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -13,16 +12,14 @@ from offing.storage.pool import Database
 from offing_trainer.job.job_runner import JobContext
 from offing_trainer.job.pipeline_trainer import open_trainer
 from offing_trainer.job.process import run_one_job
+from tests.workers.worker_forks import forks, preload
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["torch", "transformers", "tests.trainer.killed_job", "offing_trainer.learner.local_learner"]
-)
+preload("torch", "transformers", "tests.trainer.killed_job", "offing_trainer.learner.local_learner")
 
 
 def run_until_killed(url: str, home: Path, job_id: UUID, phase: str, times: int) -> None:
     """Returns when the process is dead. Raises when it came to an end by itself."""
-    process: Any = FORKS.Process(target=_run, args=(url, home, job_id, phase, times))
+    process: Any = forks().Process(target=_run, args=(url, home, job_id, phase, times))
     process.start()
     process.join()
     if process.exitcode != -signal.SIGKILL:

@@ -14,12 +14,26 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-PRELOAD = ["tests.workers.worker_imports"]
+_preloaded = ["tests.workers.worker_imports"]
 
 PR_SET_PDEATHSIG = 1
+
+
+def preload(*modules: str) -> None:
+    """Have the one process from which all are forked import these modules too. Call it while a test module is imported,
+    because a process that was forked already does not change it."""
+    _preloaded.extend(modules)
+
+
+def forks() -> ForkServerContext:
+    """Return what starts processes that are forked. A test process has only one such process, so that all that anybody
+    preloads is preloaded together."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_preloaded)
+    return context
 
 
 @dataclass(frozen=True)
@@ -51,9 +65,7 @@ class Forked:
 
 def fork(name: str, module: str, environment: Mapping[str, str], log: Path, folder: Path) -> Forked:
     """`python -m module` in a process that dies with us."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOAD)
-    process = context.Process(target=_run, args=(module, dict(environment), log, folder), name=name, daemon=True)
+    process = forks().Process(target=_run, args=(module, dict(environment), log, folder), name=name, daemon=True)
     process.start()
     return Forked(process)
 
