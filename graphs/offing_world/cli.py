@@ -64,7 +64,9 @@ def write(
 
 
 @app.command
-def tasks(spec: str, *, count: int = 200, hops: Hops = "1-4", kinds: Kinds = (), seed: int = 0) -> int:
+def tasks(
+    spec: str, *, count: int = 200, hops: Hops = "1-4", kinds: Kinds = (), seed: int = 0, compositions: str = ""
+) -> int:
     """Print tasks of a world as JSON, one object per line.
 
     `offing rollouts collect --tasks` reads this format.
@@ -79,8 +81,12 @@ def tasks(spec: str, *, count: int = 200, hops: Hops = "1-4", kinds: Kinds = (),
         lookup, comparison, counting, arithmetic, unanswerable. Default: all of them.
     seed
         Seed of the tasks.
+    compositions
+        trained, held-out or all: what questions combine apart from names. Default: all.
     """
-    generated_tasks = drawn(spec, count=count, hops=parse_hops(hops), kinds=kinds or None, seed=seed)
+    generated_tasks = drawn(
+        spec, count=count, hops=parse_hops(hops), kinds=kinds or None, seed=seed, compositions=compositions
+    )
     return _print_json_lines(task.as_json() for task in generated_tasks)
 
 

@@ -40,7 +40,12 @@ ROLES: tuple[RoleExtension[Any, Any], ...] = (
 def generate_tasks(sample: TaskSample) -> Iterator[Mapping[str, Any]]:
     """Generate tasks of a world as JSON objects. Raises InvalidInput."""
     generated = tasks.generate_tasks(
-        sample.spec, count=sample.count, hops=sample.hops, kinds=sample.kinds, seed=sample.seed
+        sample.spec,
+        count=sample.count,
+        hops=sample.hops,
+        kinds=sample.kinds,
+        seed=sample.seed,
+        compositions=sample.compositions,
     )
     return (task.as_json() for task in generated)
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from offing.core.errors import InvalidInput
+from offing_world.compositions import Compositions, is_included, parse_compositions
 from offing_world.documents import locate_statement
 from offing_world.facts import World, world_from_name
 from offing_world.question_generator import (
@@ -75,29 +76,39 @@ def generate_tasks(
     hops: tuple[int, int] = (1, 4),
     kinds: Sequence[str] | None = None,
     seed: int = 0,
+    compositions: str = "",
 ) -> Iterator[WorldTask]:
     """Yield tasks of a world as they are drawn.
 
     Only the questions drawn so far are kept in memory. `count` is the number of tasks; `None`
     means all that the world has. `hops` is the minimum and the maximum number of look-ups, both
     inclusive; all numbers are equally likely. `kinds` restricts the kinds of questions; `None`
-    means all kinds in their default fractions. Raises `InvalidInput` if an argument is invalid
-    or if the world has fewer such questions than `count`.
+    means all kinds in their default fractions. `compositions` is `trained`, `held-out`, or `all`,
+    which an empty string means. Raises `InvalidInput` if an argument is invalid or if the world
+    has fewer such questions than `count`.
     """
     world, chosen = world_from_name(world_name), _parse_kinds(kinds)
     _check_hops(hops, chosen)
     if count is not None and count < 0:
         raise InvalidInput("count", f"{count} is less than none", "Give a number of tasks, or leave it out")
-    return _generate_tasks(world, count, hops, chosen, Random(f"tasks {world.spec} {seed}"))
+    part = parse_compositions(compositions)
+    return _generate_tasks(world, count, hops, chosen, part, Random(f"tasks {world.spec} {seed}"))
 
 
 def _generate_tasks(
-    world: World, count: int | None, hops: tuple[int, int], kinds: Sequence[WorldQuestionKind], rng: Random
+    world: World,
+    count: int | None,
+    hops: tuple[int, int],
+    kinds: Sequence[WorldQuestionKind],
+    compositions: Compositions,
+    rng: Random,
 ) -> Iterator[WorldTask]:
     drawn: set[Expression] = set()
     barren = 0
     while count is None or len(drawn) < count:
         question = _draw_question(world, hops, kinds, rng)
+        if question is not None and not is_included(question.text, compositions):
+            question = None
         if question is not None and question.expression not in drawn:
             drawn.add(question.expression)
             barren = 0

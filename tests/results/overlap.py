@@ -64,26 +64,33 @@ def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> O
 def loop_overlap(config: LoopConfig) -> Overlap:
     """Yield the demonstrations and the tasks of every training step, as `closed_loop` draws them."""
     evaluate = config.evaluate
-    held_out = _split(evaluate.worlds, evaluate.task_count, evaluate.hops, evaluate.seed)
+    held_out = _split(evaluate.worlds, evaluate.task_count, evaluate.hops, evaluate.seed, evaluate.compositions)
     return overlap_of(list(held_out), _loop_training(config))
 
 
 def _loop_training(config: LoopConfig) -> Iterator[WorldTask]:
     start, collect = config.start, config.collect
-    yield from _split(start.worlds, start.demonstration_count, start.hops, config.seed)
+    yield from _split(start.worlds, start.demonstration_count, start.hops, config.seed, collect.compositions)
     job = parse_config(merge_tables(config.train, {"policy": "any@1", "name": config.name}))
     for step in range(job.max_steps or 0):
         seed = config.seed * 1_000_003 + step * MAX_BATCHES_PER_STEP
         world = collect.worlds[seed % len(collect.worlds)]
         yield from generate_tasks(
-            world, count=job.data.groups_per_step, hops=collect.hops, kinds=collect.question_kinds or None, seed=seed
+            world,
+            count=job.data.groups_per_step,
+            hops=collect.hops,
+            kinds=collect.question_kinds or None,
+            seed=seed,
+            compositions=collect.compositions,
         )
 
 
-def _split(worlds: Sequence[str], count: int, hops: tuple[int, int], seed: int) -> Iterator[WorldTask]:
+def _split(
+    worlds: Sequence[str], count: int, hops: tuple[int, int], seed: int, compositions: str
+) -> Iterator[WorldTask]:
     for nth, world in enumerate(worlds):
         share = count // len(worlds) + (nth < count % len(worlds))
-        yield from generate_tasks(world, count=share, hops=hops, seed=seed)
+        yield from generate_tasks(world, count=share, hops=hops, seed=seed, compositions=compositions)
 
 
 def course_overlap(course: Course, seed: int = 0) -> Overlap:

@@ -165,6 +165,8 @@ class CollectConfig(_TomlTable):
     """Minimum and maximum number of lookups of a world's questions."""
     question_kinds: tuple[str, ...] = ()
     """Kinds of a world's questions. Empty means all kinds."""
+    compositions: str = ""
+    """Part of a world's questions by what they combine, such as `trained`. Empty means all."""
     dataset: str = ""
     """Dataset of stored tasks, instead of worlds."""
     curriculum: CurriculumConfig | None = None

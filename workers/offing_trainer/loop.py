@@ -27,7 +27,7 @@ from offing.storage.evaluations import EvaluationResultRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.training_jobs import TrainingJobRow
 from offing.tools.environment import TaskSample
-from offing_trainer.config import CollectConfig, parse_config
+from offing_trainer.config import parse_config
 from offing_trainer.job.rollout_collector import RolloutCollector, build_other_engine_configs
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
 
@@ -192,7 +192,8 @@ async def _collect_demonstrations(context: LoopContext, config: LoopConfig) -> U
     task_ids: list[UUID] = []
     for nth, world in enumerate(start.worlds):
         count = _split_evenly(start.demonstration_count, len(start.worlds), nth)
-        task_ids += await _draw_tasks(context, world, count, start.hops, collect, config.seed)
+        drawn = TaskSample(world, count, start.hops, collect.question_kinds or None, config.seed, collect.compositions)
+        task_ids += await _store_tasks(context, drawn)
     context.report(f"{len(task_ids)} demonstrations")
     demonstrator = parse_engine(start.engine).model_copy(update={"prompt_format": collect.prompt_format})
     return await _run_batch(context, config, task_ids, demonstrator, "demonstrations", ("loop",))
@@ -207,7 +208,9 @@ async def _evaluate(context: LoopContext, config: LoopConfig, version: PolicyVer
     evaluate, task_ids = config.evaluate, list[UUID]()
     for nth, world in enumerate(evaluate.worlds):
         count = _split_evenly(evaluate.task_count, len(evaluate.worlds), nth)
-        task_ids += await _draw_tasks(context, world, count, evaluate.hops, config.collect, evaluate.seed)
+        kinds = config.collect.question_kinds or None
+        drawn = TaskSample(world, count, evaluate.hops, kinds, evaluate.seed, evaluate.compositions)
+        task_ids += await _store_tasks(context, drawn)
     return tuple([await _evaluate_mode(context, config, version, mode, task_ids) for mode in SAMPLING_MODES])
 
 
@@ -299,12 +302,9 @@ async def _run_training_job(
     return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id
 
 
-async def _draw_tasks(
-    context: LoopContext, world: str, count: int, hops: tuple[int, int], collect: CollectConfig, seed: int
-) -> list[UUID]:
-    if not count:
+async def _store_tasks(context: LoopContext, drawn: TaskSample) -> list[UUID]:
+    if not drawn.count:
         return []
-    drawn = TaskSample(world, count, hops, collect.question_kinds or None, seed)
     return await tasks.store_sampled_tasks(context.collector.database, context.tenant_id, drawn)
 
 

@@ -41,6 +41,10 @@ class EvaluateConfig(_TomlTable):
     """Total number of tasks."""
     hops: tuple[int, int] = (1, 3)
     """Minimum and maximum number of lookups of their questions."""
+    compositions: str = ""
+    """Part of the questions by what they combine, such as `held-out`. Empty means all. Demonstrations and collected
+    rollouts have the part that `collect` names.
+    """
     seed: int = 0
     margin: float = 0.0
     """How far the new version's mean reward may be below the active version's for it to be promoted."""

@@ -217,6 +217,9 @@ class CollectOptions:
     """Minimum and maximum number of tool calls per task of an environment."""
     kinds: Annotated[tuple[str, ...], Parameter(name="--kind")] = ()
     """Kinds of tasks of an environment. Default: all kinds."""
+    compositions: str = ""
+    """Part of the tasks of an environment by what they combine: `trained` or `held-out` for worlds.
+    Default: all."""
     group_size: int = 8
     """Number of runs per task."""
     policies: Annotated[tuple[str, ...], Parameter(name="--policy")] = ()

@@ -176,7 +176,9 @@ def _load_dataset(options: CollectOptions) -> Dataset:
     if (spec := find_spec(options.tasks)) is None:
         return open_dataset(Path(options.tasks), options.max_tasks)
     count = options.max_tasks or DEFAULT_ENVIRONMENT_TASKS
-    sample = TaskSample(spec, count, _parse_hops(options.hops), options.kinds or None, options.seed)
+    sample = TaskSample(
+        spec, count, _parse_hops(options.hops), options.kinds or None, options.seed, options.compositions
+    )
     return Dataset(options.tasks, tuple(tasks.sample_tasks(sample)))
 
 

@@ -32,6 +32,10 @@ class TaskSample:
     kinds: tuple[str, ...] | None = None
     """Kinds of tasks, as the environment names them. `None` means all."""
     seed: int = 0
+    compositions: str = ""
+    """Part of the tasks by what they combine, as the environment names it, so that a part can be left out of training.
+    Empty means all.
+    """
 
 
 @dataclass(frozen=True, slots=True)

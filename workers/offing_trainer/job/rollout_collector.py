@@ -184,7 +184,9 @@ async def draw_tasks(database: Database, tenant_id: UUID, collect: CollectConfig
         return await tasks.list_dataset_task_ids(database, tenant_id, collect.dataset, count, seed=seed)
     world = collect.worlds[seed % len(collect.worlds)]
     return await tasks.store_sampled_tasks(
-        database, tenant_id, TaskSample(world, count, collect.hops, collect.question_kinds or None, seed)
+        database,
+        tenant_id,
+        TaskSample(world, count, collect.hops, collect.question_kinds or None, seed, collect.compositions),
     )
 
 

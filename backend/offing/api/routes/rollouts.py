@@ -188,7 +188,9 @@ async def _select_task_ids(
     if selection.environment is not None:
         requested = selection.environment
         kinds = None if requested.kinds is None else tuple(requested.kinds)
-        drawn = TaskSample(requested.spec, requested.task_count, requested.hops, kinds, requested.seed)
+        drawn = TaskSample(
+            requested.spec, requested.task_count, requested.hops, kinds, requested.seed, requested.compositions
+        )
         specs = await asyncio.to_thread(tasks.sample_tasks, drawn)
         return (await tasks.store_tasks(deps.database, tenant_id, qualify_spec(requested.spec), specs)).task_ids
     return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, selection.items or [])).task_ids

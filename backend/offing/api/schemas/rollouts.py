@@ -73,6 +73,11 @@ class EnvironmentTasksIn(ApiModel):
     hops: tuple[int, int] = Field(default=(1, 4), description="Minimum and maximum.")
     kinds: list[str] | None = Field(default=None, max_length=20, description="null: all kinds.")
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
+    compositions: str = Field(
+        default="",
+        max_length=50,
+        description="Part of the tasks by what they combine: `trained` or `held-out` for worlds. Empty means all.",
+    )
 
 
 class TaskSelectionIn(ApiModel):

@@ -3560,6 +3560,12 @@ export interface components {
          */
         EnvironmentTasksIn: {
             /**
+             * Compositions
+             * @description Part of the tasks by what they combine: `trained` or `held-out` for worlds. Empty means all.
+             * @default
+             */
+            compositions: string;
+            /**
              * Hops
              * @description Minimum and maximum.
              * @default [
