@@ -24,9 +24,9 @@ than one thing happens."""
 
 
 def lapse(bench: Bench, job: Any) -> None:
-    """End the lease of the process that was killed."""
+    """End the lease of the process that was killed, as when it is known to have ended."""
     with psycopg.connect(bench.owner_url, autocommit=True) as owner:
-        owner.execute("update app.training_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
+        owner.execute("update app.training_job set lease_until = null where id = %s", (job,))
 
 
 async def continue_job(bench: Bench, job: Any) -> Any:
