@@ -70,9 +70,9 @@ class Grouped(LoadScopeScheduling):
 class GroupTimes:
     """Adds up how long each group took, and lists the slowest groups at the end."""
 
-    def __init__(self, shown: int = 30) -> None:
+    def __init__(self, max_groups: int = 30) -> None:
         self._seconds = defaultdict[str, float](float)
-        self._shown = shown
+        self._max_groups = max_groups
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.add(report.nodeid, report.duration)
@@ -86,5 +86,5 @@ class GroupTimes:
         self._seconds[find_group(nodeid)] += seconds
 
     def lines(self) -> Iterator[str]:
-        for group, seconds in sorted(self._seconds.items(), key=lambda item: -item[1])[: self._shown]:
+        for group, seconds in sorted(self._seconds.items(), key=lambda item: -item[1])[: self._max_groups]:
             yield f"{seconds:8.1f}s {group}"

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from offing.local import ServerUrls
-from tests.conftest import at_database
+from tests.conftest import CLONE, at_database
 from tests.traces import files
 from tests.traces.cases import Case, cases
 from tests.traces.comparison import changed_after, every_moment, undisturbed
@@ -39,7 +39,7 @@ def urls(servers: ServerUrls, template_database: str) -> Iterator[tuple[str, str
     """Owner's and app's, of a database with a library that all cases share."""
     name = f"traces{next(_serial)}"
     with psycopg.connect(servers.owner_url, autocommit=True) as owner:
-        owner.execute(f"create database {name} template {template_database}".encode())
+        owner.execute(CLONE.format(name=name, template=template_database).encode())
         results = at_database(servers.owner_url, name), at_database(servers.app_url, name)
         asyncio.run(prepared(results[1]))
         yield results

@@ -14,24 +14,26 @@ from offing_trainer.job.job_runner import run_job
 from tests.trainer.jobs import Bench
 from tests.trainer.killed_job import run_until_killed
 
-KILLS = {
-    "one": [("choosing", 2), ("backward", 1), ("moved", 1), ("exporting", 1), ("named", 1)],
-    "other": [("forward", 2), ("optimizer", 2), ("saved", 1), ("committed", 1), ("exported", 1), ("registered", 1)],
-}
-"""After what the processes of two jobs are killed: between each two things that a step, and an end, are made of. Each
-process continues what the one before it left. Neighbors are in different jobs, so that between two kills of a job more
-than one thing happens."""
-
-
-def lapse(bench: Bench, job: Any) -> None:
-    """End the lease of the process that was killed."""
-    with psycopg.connect(bench.owner_url, autocommit=True) as owner:
-        owner.execute("update app.training_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
+KILLS = [
+    ("choosing", 2),
+    ("forward", 2),
+    ("backward", 3),
+    ("optimizer", 4),
+    ("moved", 2),
+    ("saved", 2),
+    ("committed", 2),
+    ("exporting", 1),
+    ("exported", 1),
+    ("named", 1),
+    ("registered", 1),
+]
+"""After what a job is killed: between each two things that a step, and an end, are made of."""
 
 
 async def continue_job(bench: Bench, job: Any) -> Any:
     """What the next process makes of a job whose lease has lapsed."""
-    lapse(bench, job)
+    with psycopg.connect(bench.owner_url, autocommit=True) as owner:
+        owner.execute("update app.training_job set lease_until = now() - interval '1 hour' where id = %s", (job,))
     held = await training_jobs.claim_job(bench.database, job, "next", 0)
     assert held is not None
     return await run_job(bench.context, held)
@@ -51,17 +53,15 @@ async def test_killed_between_any_two_things_a_job_ends_with_the_weights_of_an_u
     whole = await bench.job(name="whole")
     assert (await bench.run(whole.id)).state == "done"
     expected = weights((await policies.get_version_by_name(bench.database, LOCAL_TENANT, "whole@1")).uri)
-    for name, kills in KILLS.items():
-        job = await bench.job(name=name)
-        for phase, times in kills:
-            lapse(bench, job.id)
-            await asyncio.to_thread(run_until_killed, app_url, bench.home, job.id, phase, times)
+    for nth, (phase, times) in enumerate(KILLS):
+        job = await bench.job(name=f"killed-{nth}")
+        await asyncio.to_thread(run_until_killed, app_url, bench.home, job.id, phase, times)
         done = await continue_job(bench, job.id)
-        assert (done.state, done.step, done.error) == ("done", 3, "")
-        assert await bench.ledger(job.id) == {"used": 10}
-        created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, f"{name}@1")
-        assert (weights(created.uri), created.id) == (expected, done.produced_version_id)
-        versions, _ = await policies.list_versions(bench.database, LOCAL_TENANT, name, None, 10)
-        assert len(versions) == 1
+        assert (done.state, done.step, done.error) == ("done", 3, ""), phase
+        assert await bench.ledger(job.id) == {"used": 10}, phase
+        created = await policies.get_version_by_name(bench.database, LOCAL_TENANT, f"killed-{nth}@1")
+        assert (weights(created.uri), created.id) == (expected, done.produced_version_id), phase
+        versions, _ = await policies.list_versions(bench.database, LOCAL_TENANT, f"killed-{nth}", None, 10)
+        assert len(versions) == 1, phase
     left = sorted(path.name for path in (bench.home / "policies").iterdir())
-    assert left == sorted(["whole@1", *(f"{name}@1" for name in KILLS)])
+    assert left == sorted(["whole@1", *(f"killed-{nth}@1" for nth in range(len(KILLS)))])

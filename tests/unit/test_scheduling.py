@@ -34,7 +34,7 @@ def test_every_beginning_fits_a_file(beginning: str) -> None:
 
 
 def test_the_times_of_groups_are_added_up() -> None:
-    times = GroupTimes(shown=1)
+    times = GroupTimes(max_groups=1)
     for path, seconds in [("e2e/test_web_ui.py", 2.0), ("unit/test_a.py", 1.0), ("e2e/test_web_ui.py", 3.0)]:
         times.add(f"tests/{path}::test_a", seconds)
     assert list(times.lines()) == ["     5.0s e2e/test_web_ui.py"]

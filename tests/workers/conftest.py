@@ -24,7 +24,7 @@ from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import RunRow
-from tests.conftest import at_database
+from tests.conftest import CLONE, at_database
 from tests.workers.processes import ALL_GRAPHS, Worker, spawn
 from tests.workers.rollout_batches import Collector, Sql
 
@@ -133,7 +133,7 @@ def shared_servers(
 ) -> Iterator[SharedServers]:
     name = f"standing{next(_serial)}"
     with psycopg.connect(servers.owner_url, autocommit=True) as owner, tempfile.TemporaryDirectory() as folder:
-        owner.execute(f"create database {name} template {template_database}".encode())
+        owner.execute(CLONE.format(name=name, template=template_database).encode())
         with redis.Redis.from_url(servers.redis_url) as client:  # pyright: ignore[reportUnknownMemberType]
             client.flushall()  # pyright: ignore[reportUnknownMemberType]
         owner_url, app_url = at_database(servers.owner_url, name), at_database(servers.app_url, name)
