@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from offing.bus.run_streams import END_EVENT, RunStreams, StreamEvent, StreamSender
-from offing.core.langgraph_run import LANGGRAPH, explain_stop
+from offing.core.langgraph_run import LANGGRAPH, RunArguments, explain_stop
 from offing.core.report import ReportDraft
 from offing.core.run import RunStatus, StopReason
 from offing.kernel.execution import GraphProgress
@@ -131,9 +131,12 @@ async def load_langgraph_run(
         raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
     stored = await langgraph_runs.find_arguments(connection, row.id)
     sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
-    arguments = stored.arguments
-    encoder = ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
-    return LangGraphRun(tenant_id, row, stored, sender, encoder)
+    return LangGraphRun(tenant_id, row, stored, sender, choose_encoder(stored.arguments))
+
+
+def choose_encoder(arguments: RunArguments) -> EventEncoder | ThreadEventEncoder:
+    """Return what converts the streamed values of a run, by the protocol of its client."""
+    return ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
 
 
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:

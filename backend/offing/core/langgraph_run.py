@@ -14,7 +14,7 @@ LANGGRAPH = "langgraph"
 """The protocol of runs that LangGraph's clients make."""
 
 STOPS: Mapping[StopReason, str] = {
-    StopReason.TURN_LIMIT: "The run has made as many model calls as it may. The installation or its budget limits them.",
+    StopReason.TURN_LIMIT: "The run has made as many model calls as its budget allows.",
     StopReason.TOKEN_LIMIT: "The run has used as many tokens as its budget allows.",
     StopReason.SPEND_LIMIT: "The run has cost as much as its budget allows.",
     StopReason.TENANT_SPEND_LIMIT: "The tenant has reached its daily spending limit. Raise it, or wait until tomorrow.",
