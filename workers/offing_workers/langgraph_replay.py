@@ -55,7 +55,7 @@ async def load_opening(database: Database, tenant_id: UUID, row: RunRow, graph: 
         return None
     if row.kind == "state":
         raise _refuse(row, "it is a state that a client wrote, which executed no node")
-    if row.forked_from_id is not None:
+    if row.forked_at is not None:
         raise _refuse(row, "it is a fork")
     store = PostgresCheckpointStore(
         database, FencingToken(tenant_id, row.id, 0, row.thread_id), graph.langgraph_adapter.state_types

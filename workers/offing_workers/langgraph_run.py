@@ -12,6 +12,7 @@ from offing.core.run import RunStatus, StopReason
 from offing.kernel.execution import GraphProgress
 from offing.kernel.langgraph_events import EventEncoder
 from offing.kernel.langgraph_invocation import (
+    LIFECYCLE,
     GraphInvocation,
     Namespace,
     build_graph_input,
@@ -63,6 +64,7 @@ class LangGraphRun:
             context=arguments.context,
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
+            follows_subgraphs=LIFECYCLE in arguments.stream_modes,
             streams_thread=arguments.streams_thread,
         )
 
@@ -136,7 +138,9 @@ async def load_langgraph_run(
 
 def choose_encoder(arguments: RunArguments) -> EventEncoder | ThreadEventEncoder:
     """Return what converts the streamed values of a run, by the protocol of its client."""
-    return ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
+    if arguments.streams_thread:
+        return ThreadEventEncoder()
+    return EventEncoder(arguments.stream_modes, arguments.stream_subgraphs)
 
 
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:

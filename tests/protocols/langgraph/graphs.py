@@ -178,6 +178,29 @@ def build_guide() -> Any:
     return builder.add_conditional_edges("agent", tools_condition).compile()
 
 
+@tool
+async def delegate(query: str) -> str:
+    """Let another graph work."""
+    return str(await build_trail().ainvoke({"seen": [query]}))
+
+
+def build_delegating() -> Any:
+    """A graph whose tool calls another graph."""
+
+    def decide(_: MessagesState) -> Any:
+        call = {"name": "delegate", "args": {"query": "rain"}, "id": "call-1"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}  # pyright: ignore[reportArgumentType]
+
+    def call(state: MessagesState) -> list[Send]:
+        message: Any = state["messages"][-1]
+        of_agents = {"__type": "tool_call_with_context", "state": state}  # as langchain's agents call tools
+        return [Send("tools", {**of_agents, "tool_call": one}) for one in message.tool_calls]
+
+    builder = untyped(MessagesState).add_node("decide", decide).add_node("tools", ToolNode([delegate]))
+    builder.add_edge(START, "decide").add_conditional_edges("decide", call, ["tools"])
+    return builder.compile()
+
+
 def build_nested_approval() -> Any:
     """A graph whose subgraph asks after a node of its own, which counts how often it runs."""
 
@@ -200,6 +223,7 @@ conversation = register_langgraph("conversation", build_conversation, code_path=
 searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 
 guide = register_langgraph("guide", build_guide, code_path=__file__)
+delegating = register_langgraph("delegating", build_delegating, code_path=__file__)
 nested_approval = register_langgraph("nested_approval", build_nested_approval, code_path=__file__)
 
 NAMES = (
@@ -213,6 +237,7 @@ NAMES = (
     "searcher",
     "conversation",
     "guide",
+    "delegating",
     "nested_approval",
 )
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)
