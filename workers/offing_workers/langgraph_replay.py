@@ -24,7 +24,7 @@ class ReplaySaver(InMemorySaver):
     """A checkpointer in memory that begins with a stored checkpoint. `None` means that it begins empty."""
 
     def __init__(self, start: StoredCheckpoint | None = None) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         if start is None:
             return
         named: dict[str, Any] = {"thread_id": THREAD_ID, "checkpoint_ns": ""}

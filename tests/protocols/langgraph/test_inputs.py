@@ -15,7 +15,8 @@ async def until_shown(client: Client, thread: str, messages: int) -> Any:
     """The state of a thread once it has so many messages."""
     while True:
         state = await client.threads.get_state(thread)
-        if len((state["values"] or {}).get("messages", ())) >= messages:
+        values: dict[str, Any] = state["values"] or {}
+        if len(values.get("messages", ())) >= messages:
             return state
         await asyncio.sleep(0.02)
 
