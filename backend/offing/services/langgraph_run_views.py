@@ -58,7 +58,7 @@ async def get_view(database: Database, tenant_id: UUID, graphs: Mapping[str, Gra
     async with database.transaction(tenant_id) as connection:
         row = await rows.get_run(connection, run_id)
         checkpoint = await run_webhooks.find_last_checkpoint(connection, row.thread_id, row.id)
-        is_last = (await rows.list_followed(connection, row.thread_id))[-1].id == run_id
+        is_last = await rows.find_last_run(connection, row.thread_id) == run_id
     none = LangGraphRunView(row, None, (), ())
     if checkpoint is None or row.graph not in graphs:
         return none

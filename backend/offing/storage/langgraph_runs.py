@@ -92,6 +92,8 @@ FIND_FIRST_CHECKPOINT = """
      where run.id = %s and c.ns = '' order by c.nth limit 1
 """
 
+FIND_LAST_RUN = "select id from run where thread_id = %s order by created_at desc, id desc limit 1"
+
 
 @dataclass(frozen=True, slots=True)
 class FirstCheckpoint:
@@ -228,6 +230,12 @@ async def claim_state_run(connection: Connection, run_id: UUID) -> int:
 async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None:
     """Return the first run of a thread, of any kind. `None` means that it has none."""
     row = await (await connection.execute(FIND_FIRST_RUN, (thread_id,))).fetchone()
+    return row[0] if row else None
+
+
+async def find_last_run(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Return the last run of a thread, of any kind. `None` means that it has none."""
+    row = await (await connection.execute(FIND_LAST_RUN, (thread_id,))).fetchone()
     return row[0] if row else None
 
 
