@@ -29,6 +29,7 @@ function serveRun(state: LangGraphRun) {
     stop_reason: "answered",
     ended_at: "2026-03-01T10:01:00Z",
     protocol: "langgraph",
+    graph: "letters",
   } as const;
   server.use(
     http.get(at("/runs/:id"), ({ params }) => HttpResponse.json(aRun({ ...run, id: String(params.id) }))),
