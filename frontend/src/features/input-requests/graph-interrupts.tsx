@@ -18,7 +18,7 @@ interface GraphInterruptsProps {
 /** The interrupts at which a run of a LangGraph client ended. A response starts the run that continues. */
 export function GraphInterrupts({ run, onRunCreated }: GraphInterruptsProps) {
   const state = useQuery(langGraphRunQuery(run.id, run.last_seq));
-  if (state.data?.interrupts.length === 0) return null;
+  if (state.isPending || state.data?.interrupts.length === 0) return null; // most runs have none
   return (
     <section className="input-requests" aria-label={t`Interrupts`} aria-live="polite">
       <Loaded query={state} label={t`the interrupts`}>
