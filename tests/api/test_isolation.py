@@ -84,6 +84,8 @@ def attempts(mine: Mine) -> list[tuple[str, str, object]]:
         ("GET", f"/api/v1/events?cursor={mine.run}:0", None),
         ("GET", f"{at}/input-requests", None),
         ("POST", f"{at}/input-requests/1/response", {"text": "Rivers"}),
+        ("GET", f"{at}/langgraph", None),
+        ("POST", f"{at}/interrupts/x/response", {"text": "Rivers"}),
         ("GET", f"{at}/report", None),
         ("GET", f"{at}/report?version=1", None),
         ("GET", f"{at}/report/versions", None),

@@ -6,12 +6,13 @@ from typing import Any
 from uuid import UUID
 
 from offing.bus.run_streams import END_EVENT, RunStreams, StreamEvent, StreamSender
-from offing.core.langgraph_run import LANGGRAPH
+from offing.core.langgraph_run import LANGGRAPH, RunArguments, explain_stop
 from offing.core.report import ReportDraft
-from offing.core.run import RunStatus
+from offing.core.run import RunStatus, StopReason
 from offing.kernel.execution import GraphProgress
 from offing.kernel.langgraph_events import EventEncoder
 from offing.kernel.langgraph_invocation import (
+    LIFECYCLE,
     GraphInvocation,
     Namespace,
     build_graph_input,
@@ -20,10 +21,11 @@ from offing.kernel.langgraph_invocation import (
 from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import CANCELLED_MESSAGE, ThreadEventEncoder, describe_end, describe_start
 from offing.langchain.report import draft_report
+from offing.sdk import Graph
 from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
 from offing.storage.pool import Connection
-from offing.storage.runs import RunRow
+from offing.storage.runs import Release, RunRow
 
 RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
 """Keys of `configurable` that the run decides."""
@@ -62,20 +64,29 @@ class LangGraphRun:
             context=arguments.context,
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
+            follows_subgraphs=LIFECYCLE in arguments.stream_modes,
             streams_thread=arguments.streams_thread,
         )
 
-    async def record_end(self, connection: Connection, status: RunStatus, progress: GraphProgress) -> None:
+    def explain_stop(self, graph: Graph, stop: StopReason, detail: str) -> str:
+        """Return the error of a run that a limit or its model stopped. Empty means that its clients get none.
+
+        A graph of the SDK ends by itself with its last turn.
+        """
+        ends_itself = stop is StopReason.TURN_LIMIT and graph.langgraph_adapter is None
+        return "" if ends_itself else explain_stop(stop, detail)
+
+    async def record_end(self, connection: Connection, release: Release, progress: GraphProgress) -> None:
         """Record how the run leaves its thread, in the transaction that ends it."""
-        left = "interrupted" if progress.next_nodes or status is RunStatus.CANCELLED else "idle"
-        left = "error" if status is RunStatus.FAILED else left
+        left = "interrupted" if progress.next_nodes or release.status is RunStatus.CANCELLED else "idle"
+        left = "error" if release.error else left
         await langgraph_threads.set_status(connection, self.tenant_id, self.row.thread_id, left)
 
     async def announce_end(self, status: RunStatus, detail: str, progress: GraphProgress) -> None:
         """Send the last events of the run, after its end was stored."""
-        if status is RunStatus.FAILED:
+        if detail:
             kind, _, message = detail.partition(": ")
-            self._send(("error", {"error": kind, "message": message}))
+            self._send(("error", {"error": kind, "message": message or kind}))
         state, error = _find_end(status, detail, progress)
         for event in describe_end(self.row.graph, state, progress.interrupts, error):
             self._send(event)
@@ -122,15 +133,20 @@ async def load_langgraph_run(
         raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
     stored = await langgraph_runs.find_arguments(connection, row.id)
     sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
-    arguments = stored.arguments
-    encoder = ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
-    return LangGraphRun(tenant_id, row, stored, sender, encoder)
+    return LangGraphRun(tenant_id, row, stored, sender, choose_encoder(stored.arguments))
+
+
+def choose_encoder(arguments: RunArguments) -> EventEncoder | ThreadEventEncoder:
+    """Return what converts the streamed values of a run, by the protocol of its client."""
+    if arguments.streams_thread:
+        return ThreadEventEncoder()
+    return EventEncoder(arguments.stream_modes, arguments.stream_subgraphs)
 
 
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:
     """Return how a run ended in the words of the thread-centric protocol, and its error. Empty means none."""
     if status is RunStatus.CANCELLED:
         return "failed", CANCELLED_MESSAGE
-    if status is RunStatus.FAILED or progress.stop_reason is not None:
-        return "failed", detail or str(progress.stop_reason)
+    if detail:
+        return "failed", detail
     return ("interrupted" if progress.interrupts or progress.next_nodes else "completed"), ""

@@ -1,13 +1,13 @@
 """Replay a run from Postgres. Nothing is written."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from langgraph.checkpoint.memory import InMemorySaver
 
 from offing.core.citation import TextLookup, widen_span
 from offing.core.errors import Conflict, InvalidInput
-from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import RunStatus
 from offing.core.step import Step
 from offing.core.tool import SourceSpan
@@ -24,6 +24,7 @@ from offing.storage.runs import RunRow
 from offing.tools import create_tools
 from offing.tools.mcp_tools import create_mcp_tools
 from offing.tools.tool import Tool
+from offing_workers.langgraph_replay import ReplaySaver, load_opening
 
 MAX_STEPS = 10_000_000
 
@@ -37,9 +38,9 @@ async def replay_run(
 ) -> ReplayResult:
     """Replay a run that has ended.
 
-    Raises NotFound, InvalidInput if the graph of the run is not installed, the run was upgraded or was made through
-    LangGraph's API, and Conflict if the run has not ended. `mcp_servers` are the MCP servers whose tools the runs were
-    shown. None of them is called.
+    Raises NotFound, InvalidInput if the graph of the run is not installed, the run was upgraded or the state with
+    which a run of LangGraph's clients began is not stored any more, and Conflict if the run has not ended.
+    `mcp_servers` are the MCP servers whose tools the runs were shown. None of them is called.
     """
     async with database.transaction(tenant_id) as connection:
         row = await runs.get_run(connection, run_id)
@@ -49,21 +50,13 @@ async def replay_run(
     if graph is None:
         problem = f"run {run_id} used {row.graph} {row.graph_version[:12]}, which is not installed"
         raise InvalidInput("RUN", problem, "Replay it where that version of the graph is installed.")
-    _check_input(row, graph)
-    recording = await _load_stored_run(database, tenant_id, row, _list_shown_tools(row, graph, mcp_servers))
+    opening = await load_opening(database, tenant_id, row, graph)
+    shown = _list_shown_tools(row, graph, mcp_servers)
+    recording = replace(await _load_stored_run(database, tenant_id, row, shown), opening=opening)
     _check_one_version(recording)
     text_of = await _load_quoted_texts(database, tenant_id, recording)
-    return await replay_stored_run(graph, recording, text_of, None, InMemorySaver)
-
-
-def _check_input(row: RunRow, graph: Graph) -> None:
-    """Raise InvalidInput for a run of LangGraph's API that began with more than a question.
-
-    It began with an input or a command, a configuration, and the states that its thread had then.
-    """
-    if row.protocol == LANGGRAPH and graph.langgraph_adapter is not None:
-        problem = f"run {row.id} was made through LangGraph's API, whose input and states a replay does not have"
-        raise InvalidInput("RUN", problem, "Start another run from the same checkpoint with that API instead.")
+    create_saver = InMemorySaver if opening is None else lambda: ReplaySaver(opening.start)
+    return await replay_stored_run(graph, recording, text_of, None, create_saver)
 
 
 def _check_one_version(stored_run: StoredRun) -> None:

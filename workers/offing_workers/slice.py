@@ -19,6 +19,7 @@ from offing.bus.notifier import RunDispatcher
 from offing.bus.run_streams import RunStreams
 from offing.core.answer_draft import DraftEnd
 from offing.core.errors import LeaseLostError, Unavailable
+from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.usage import UsageDelta
@@ -194,6 +195,7 @@ class Slice:
                 writes_at_exit=self._writes_at_exit,
                 content_types=graph.langgraph_adapter.state_types if graph.langgraph_adapter else None,
                 keep_latest=self._limits.max_checkpoints,
+                shows_input=row.protocol == LANGGRAPH,
             )
             opened_run = await self._load_run(connection, row, saver, graph)
             self._langgraph = await load_langgraph_run(connection, self._fence.tenant_id, row, self._run_streams)
@@ -491,7 +493,7 @@ class Slice:
             if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
                 await checkpointer.flush(connection)
             if self._langgraph is not None and release.status in TERMINAL_STATUSES:
-                await self._langgraph.record_end(connection, release.status, self._progress)
+                await self._langgraph.record_end(connection, release, self._progress)
             await runs.release_run(connection, self._fence, release)
 
         self._claimed_run.is_releasing = True
@@ -515,6 +517,8 @@ class Slice:
         if self._langgraph is not None and own is None and graph.langgraph_adapter is not None:
             own = self._langgraph.draft_state_report(self._progress.state)
         stop = reason or (StopReason(report.stop_reason) if report else final_report.choose_stop_reason(own))
+        if self._langgraph is not None and status is RunStatus.DONE:
+            detail = self._langgraph.explain_stop(graph, stop, detail)
         entries = [JournalEntry(draft_end_step(status, stop, detail=detail))]
         if report is None and status is not RunStatus.CANCELLED:
             entries = [await final_report.build_final_report(graph, loaded_run.active_run, own, stop), *entries]

@@ -5,6 +5,7 @@ from typing import Any
 from offing.api.installation_examples import INSTALLATION_EXAMPLES
 from offing.api.schemas import (
     input_requests,
+    langgraph_runs,
     promotion,
     prompt_libraries,
     run_views,
@@ -607,6 +608,7 @@ EXAMPLES: dict[str, Example] = {
     "RunTreeOut": runs.RUN_TREE_EXAMPLE,
     "McpServerOut": {"name": "weather", "tools": ["mcp_weather_forecast"]},
     "InputRequestOut": input_requests.INPUT_REQUEST_EXAMPLE,
+    "LangGraphRunOut": langgraph_runs.LANGGRAPH_RUN_EXAMPLE,
     "InputRequestList": {"items": [input_requests.INPUT_REQUEST_EXAMPLE]},
     "InputResponseIn": {"decision": "edited", "steps": ["Read what Pool does"], "comment": "Leave out the search."},
     "UserMessageIn": {"text": "Look at keep-alive time-outs as well."},

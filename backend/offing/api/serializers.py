@@ -45,6 +45,7 @@ from offing.api.schemas import (
 )
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
+from offing.core.langgraph_run import LANGGRAPH
 from offing.core.model import EngineConfig, describe_engine, hide_options
 from offing.core.report import Citation, Sentence
 from offing.core.report_editor import find_editor
@@ -123,6 +124,7 @@ def serialize_run_summary(summary: RunSummary, match: RunMatchOut | None = None,
         forked_at_seq=run.forked_at,
         report_style=run.report_style,
         interactions=sorted(run.interactions),
+        protocol="langgraph" if run.protocol == LANGGRAPH else None,
         match=match,
         minimap=minimap,
         follow_up=follow_up

@@ -5,11 +5,25 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from offing.core.run import StopReason
+
 Breakpoints = tuple[str, ...] | Literal["*"] | None
 """Nodes at which a run stops. `*` means all nodes, `None` no node."""
 
 LANGGRAPH = "langgraph"
 """The protocol of runs that LangGraph's clients make."""
+
+STOPS: Mapping[StopReason, str] = {
+    StopReason.TURN_LIMIT: "The run has made as many model calls as its budget allows.",
+    StopReason.TOKEN_LIMIT: "The run has used as many tokens as its budget allows.",
+    StopReason.SPEND_LIMIT: "The run has cost as much as its budget allows.",
+    StopReason.TENANT_SPEND_LIMIT: "The tenant has reached its daily spending limit. Raise it, or wait until tomorrow.",
+    StopReason.TIME_LIMIT: "The run has reached its time limit.",
+    StopReason.PROVIDER_DOWN: "No attempt to call the model gave a usable response.",
+    StopReason.INVALID_OUTPUT: "The model answered, but never in the format that the graph requires.",
+    StopReason.CONTEXT_LIMIT: "The context is longer than the model accepts.",
+}
+"""Why a run stopped before the end of its graph, in words. Its clients get an error."""
 
 
 class Multitask(StrEnum):
@@ -61,3 +75,8 @@ class RunArguments:
                 values[name] = tuple(values[name])
         values["stream_modes"] = tuple(values["stream_modes"])
         return cls(**values)
+
+
+def explain_stop(stop: StopReason, detail: str = "") -> str:
+    """Return the error of a run that stopped before its end: its kind, a colon, and a message. Empty means no error."""
+    return f"{stop}: {detail or STOPS[stop]}" if stop in STOPS else ""

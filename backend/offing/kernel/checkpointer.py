@@ -2,11 +2,12 @@
 
 A graph with a turn counter keeps one checkpoint per turn, because a node that runs again reads its
 calls from the journal. The first checkpoint of a turn is written with the next step of the run, and
-the last position with the release. Other graphs keep one checkpoint per superstep and write it before
-the next superstep, with two exceptions: the one that contains only the input is written with the next
-one, and that of the last superstep with the release. A graph whose state holds content or that has a
-DeltaChannel keeps every checkpoint and the task writes from which a channel is rebuilt. All other
-writes of finished tasks stay in memory. They are written if a slice ends within a superstep.
+the last position with the release. Other graphs keep one checkpoint per superstep and write it
+before the next superstep, with two exceptions: the one that contains only the input is written with
+the next one, or earlier for a client that reads it, and that of the last superstep with the
+release. A graph whose state holds content or that has a DeltaChannel keeps every checkpoint and the
+task writes from which a channel is rebuilt. All other writes of finished tasks stay in memory. They
+are written if a slice ends within a superstep.
 """
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence

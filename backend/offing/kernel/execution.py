@@ -225,7 +225,7 @@ def _open_stream(
 
 async def _show_chunk(invocation: GraphInvocation, namespace: tuple[str, ...], mode: str, chunk: Any) -> None:
     """Pass a streamed value on to the client, if it asked for it."""
-    if invocation.streams_thread or (mode in invocation.modes and (invocation.with_subgraphs or not namespace)):
+    if invocation.shows(namespace, mode):
         await invocation.observe(namespace, mode, chunk)
 
 

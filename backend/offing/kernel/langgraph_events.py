@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessageChunk, BaseMessage, BaseMessageChun
 from langgraph.types import Interrupt
 
 from offing.kernel.checkpointer import TRANSIENT_INTERRUPT_ID
-from offing.kernel.langgraph_invocation import Namespace
+from offing.kernel.langgraph_invocation import LIFECYCLE, Namespace
+from offing.kernel.subgraph_course import SubgraphTracker
 
 INTERRUPT_KEY = "__interrupt__"
 
@@ -19,11 +20,19 @@ class EventEncoder:
 
     modes: tuple[str, ...]
     """In the words of the clients."""
+    with_subgraphs: bool = False
+    """Whether the client gets what subgraphs stream. It gets their starts and ends in any case."""
+    _subgraphs: SubgraphTracker = field(default_factory=SubgraphTracker)
     _messages: dict[str, Any] = field(default_factory=dict[str, Any])
     """The messages that are being written, by id."""
 
     def encode(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
         """Return the events of a streamed value: names and data that are not JSON yet."""
+        if mode == "tasks" and LIFECYCLE in self.modes:
+            for subgraph, data in self._subgraphs.track(namespace, chunk):
+                yield f"{LIFECYCLE}{suffix_namespace(subgraph)}", data
+            if "tasks" not in self.modes or (namespace and not self.with_subgraphs):
+                return
         if mode == "messages":
             yield from self._encode_message(suffix_namespace(namespace), *chunk)
         else:

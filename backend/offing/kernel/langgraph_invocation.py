@@ -14,7 +14,10 @@ Namespace = tuple[str, ...]
 ChunkObserver = Callable[[Namespace, str, Any], Awaitable[None]]
 """Is called with each streamed value, its mode and the namespace of its graph."""
 
-LANGGRAPH_MODES = {"messages-tuple": "messages"}
+LIFECYCLE = "lifecycle"
+"""The stream mode of the starts and ends of subgraphs, which are found in their tasks."""
+
+LANGGRAPH_MODES = {"messages-tuple": "messages", LIFECYCLE: "tasks"}
 """LangGraph's names of stream modes, where clients use others."""
 
 
@@ -35,8 +38,17 @@ class GraphInvocation:
     """The graph's runtime context. `None` means the one that it declares itself."""
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
+    follows_subgraphs: bool = False
+    """Whether the tasks of subgraphs are shown in any case, because the client wants to know when subgraphs end."""
     streams_thread: bool = False
     """Whether the graph streams with LangGraph's v3 machinery, for the thread-centric protocol. `modes` is unused."""
+
+    def shows(self, namespace: Namespace, mode: str) -> bool:
+        """Return whether a streamed value is shown."""
+        if self.streams_thread:
+            return True
+        with_namespace = self.with_subgraphs or (self.follows_subgraphs and mode == "tasks")
+        return mode in self.modes and (with_namespace or not namespace)
 
     def list_stream_options(self) -> dict[str, Any]:
         """Return further arguments of LangGraph's `astream`."""

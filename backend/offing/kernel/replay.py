@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from offing.core import input_request
 from offing.core.answer_draft import DraftPart
+from offing.core.checkpoint import StoredCheckpoint
 from offing.core.errors import OffingError
 from offing.core.input_request import InputPrompt
 from offing.core.model import EngineConfig, EngineFailure, EngineResponse, Message
@@ -31,6 +32,7 @@ from offing.kernel.call_path import CallPath, CallPathTracker
 from offing.kernel.execution import GraphProgress, execute_graph
 from offing.kernel.final_report import build_adapter_report, build_final_report
 from offing.kernel.interrupts import prompt_from_interrupt
+from offing.kernel.langgraph_invocation import GraphInvocation
 from offing.kernel.memory_run_store import MemoryRunStore
 from offing.kernel.recorded_calls import build_legacy_key, list_nested_calls
 from offing.kernel.run_setup import ActiveRun, RunSetup, build_active_run
@@ -48,6 +50,9 @@ UNRECORDED_STOP_REASONS = frozenset(
 MAX_STOP_CHECKS = 8
 """Maximum number of stop checks before a mismatch that are tried."""
 
+THREAD_ID = "replay"
+"""Id of the thread in which a replay executes the graph."""
+
 APPROVAL_KEY_PART = "?approve "
 """Part of the key of an approval request, which belongs to the tool call."""
 
@@ -62,6 +67,17 @@ class RecordExhaustedError(OffingError):
     """The record ends here because the run was interrupted, so there is nothing to compare."""
 
     code = "out_of_record"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOpening:
+    """What a run of LangGraph's clients began with."""
+
+    graph_input: Any
+    """LangGraph's input: values, a command, or `None` to continue from the state of the thread."""
+    invocation: GraphInvocation
+    start: StoredCheckpoint | None
+    """The state of its thread. `None` means that the thread had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +99,8 @@ class StoredRun:
     """`None` means that the report is not compared."""
     final_state: Mapping[str, Any] | None = None
     """The last saved state. `None` means that the state is not compared."""
+    opening: ReplayOpening | None = None
+    """What the run began with. `None` means its question. A run with an opening ends at its graph's interrupts."""
 
     @property
     def steps_by_key(self) -> dict[CallKey, Step]:
@@ -171,11 +189,12 @@ class _ReplayAttempt:
 
     async def _run_to_end(self) -> tuple[GraphProgress, Report | None]:
         """Run the graph to its end. Its interrupts are answered from the record."""
-        graph_input: Any = self._graph.initial_state(self._stored_run.run)
+        opening = self._stored_run.opening
+        graph_input: Any = opening.graph_input if opening else self._graph.initial_state(self._stored_run.run)
         while True:
             run = self._build_run()
             ended = await self._execute(run, graph_input)
-            if not ended.interrupts:
+            if not ended.interrupts or opening is not None:
                 break
             graph_input = Command(resume=self._calls.get_responses(ended.interrupts))
             self._calls.rewind(await self._read_superstep() + self._paths.shift)
@@ -190,9 +209,10 @@ class _ReplayAttempt:
                 run,
                 self._checkpointer,
                 graph_input,
-                thread_id="replay",
+                thread_id=THREAD_ID,
                 read_state=True,
                 durability="sync",
+                invocation=self._stored_run.opening.invocation if self._stored_run.opening else None,
             )
         except (ReplayMismatchError, RecordExhaustedError):
             raise
@@ -203,7 +223,9 @@ class _ReplayAttempt:
 
     async def _read_superstep(self) -> int:
         """Return the superstep of the checkpoint from which the graph continues."""
-        checkpoint = await self._checkpointer.aget_tuple({"configurable": {"thread_id": "replay", "checkpoint_ns": ""}})
+        checkpoint = await self._checkpointer.aget_tuple(
+            {"configurable": {"thread_id": THREAD_ID, "checkpoint_ns": ""}}
+        )
         return int(checkpoint.metadata["step"])
 
     async def _build_last_report(self, run: ActiveRun, progress: GraphProgress) -> Report | None:

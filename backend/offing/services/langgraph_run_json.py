@@ -5,17 +5,6 @@ from typing import Any
 from offing.core.run import RunStatus, StopReason
 from offing.storage.langgraph_runs import LangGraphRunRow
 
-LIMITS = frozenset(
-    {
-        StopReason.TOKEN_LIMIT,
-        StopReason.SPEND_LIMIT,
-        StopReason.TENANT_SPEND_LIMIT,
-        StopReason.PROVIDER_DOWN,
-        StopReason.INVALID_OUTPUT,
-    }
-)
-"""Reasons for which a graph written for LangGraph stopped before its end."""
-
 
 def render_run(row: LangGraphRunRow) -> dict[str, Any]:
     return {
@@ -52,4 +41,4 @@ def find_run_status(row: LangGraphRunRow) -> str:
         case RunStatus.DONE:
             if row.stop_reason is StopReason.TIME_LIMIT:
                 return "timeout"
-            return "error" if row.stop_reason in LIMITS else "success"
+            return "error" if row.error else "success"

@@ -22,7 +22,7 @@ from offing.core.step import StepDraft, StepKind
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.execution import compile_graph
 from offing.sdk import Graph
-from offing.storage import langgraph_runs, langgraph_threads, runs, steps
+from offing.storage import langgraph_runs, langgraph_threads, runs, steps, threads
 from offing.storage.checkpoints import PostgresCheckpointStore
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, Release
@@ -154,26 +154,39 @@ async def update_state(
 
 async def copy_states(database: Database, source_id: UUID, target: ThreadGraph) -> None:
     """Copy all checkpoints of a thread to a new one."""
-    async with database.transaction(target.tenant_id) as connection, _claim_thread(connection, target) as fence:
+    async with (
+        database.transaction(target.tenant_id) as connection,
+        _claim_thread(connection, target, source_id) as fence,
+    ):
         shared: Any = _OneTransaction(connection)
         await PostgresCheckpointStore(shared, fence, ()).copy_from_thread(connection, source_id)
 
 
 @asynccontextmanager
-async def _claim_thread(connection: Connection, thread: ThreadGraph) -> AsyncGenerator[FencingToken]:
-    """Store a run of the kind `state` under a claim, and end it."""
+async def _claim_thread(
+    connection: Connection, thread: ThreadGraph, source_id: UUID | None = None
+) -> AsyncGenerator[FencingToken]:
+    """Store a run of the kind `state` under a claim, and end it.
+
+    It has the scope, engines and tool policy of the last run of the thread `source_id`, which the next run of this
+    thread therefore keeps. `None` means this thread.
+    """
     await langgraph_runs.lock_thread(connection, thread.thread_id)
+    kept = source_id or thread.thread_id
+    policy = await threads.find_requested_tool_policy(connection, kept)
     new = NewRun(
         id=new_id(),
         thread_id=thread.thread_id,
         graph=thread.graph.name,
         graph_version=thread.graph.version,
         question="The state of the thread was changed",
-        engines={},
+        engines=await threads.get_engines(connection, kept),
         tool_policy={},
         tool_policy_sha256="",
         budget=Budget(max_turns=0),
-        scope={},
+        scope=await threads.get_scope(connection, kept),
+        requested_tool_policy=policy,
+        report_style=await threads.find_report_style(connection, kept),
         kind="state",
         protocol=LANGGRAPH,
     )

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from offing.core.errors import Conflict, NotFound, OffingError, Unavailable
+from offing.core.errors import Conflict, NotFound, OffingError
 from offing.core.run import TERMINAL_STATUSES, RunStatus
 from offing.services.run_labels import check_started_by_person
+from offing.services.several import try_each
 from offing.storage import run_deletion as rows
 from offing.storage.erasure import lift_timeouts
 from offing.storage.pool import Connection, Database
@@ -61,28 +62,17 @@ async def delete_runs(
     """
     async with database.transaction(tenant_id) as connection:
         latest_first = await rows.sort_latest_first(connection, run_ids)
-    results: dict[UUID, DeletionResult | OffingError] = {}
     deleted: set[UUID] = set()
-    unavailable: Unavailable | None = None
-    for run_id in (*latest_first, *(set(run_ids) - set(latest_first))):
+
+    async def delete(run_id: UUID) -> DeletionResult:
         if run_id in deleted:
-            results[run_id] = DeletionResult((), 0, ())
-            continue
-        if unavailable is not None:
-            results[run_id] = unavailable
-            continue
-        try:
-            result = await delete_run(database, tenant_id, run_id, with_later_runs=with_later_runs)
-        except (NotFound, Conflict) as rejection:
-            results[run_id] = rejection
-        except Unavailable as error:
-            if not results:
-                raise
-            results[run_id] = unavailable = error
-        else:
-            results[run_id] = result
-            deleted.update(result.run_ids)
-    return results
+            return DeletionResult((), 0, ())
+        result = await delete_run(database, tenant_id, run_id, with_later_runs=with_later_runs)
+        deleted.update(result.run_ids)
+        return result
+
+    everything = (*latest_first, *(set(run_ids) - set(latest_first)))
+    return dict(await try_each(everything, delete, (NotFound, Conflict)))
 
 
 def _check_ended(run: RunRow) -> None:

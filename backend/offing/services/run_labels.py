@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unavailable
+from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError
 from offing.core.run_labels import normalize_tags, normalize_title
+from offing.services.several import try_each
 from offing.storage import child_runs, run_labels, run_summaries, runs
 from offing.storage.pool import Connection, Database
 from offing.storage.run_summaries import RunSummary
@@ -64,19 +65,11 @@ async def change_labels_of_runs(
     If the database becomes unavailable, the others are not tried: they have the error, too. The one at which it
     happened may have been changed. Raises Unavailable if it happens at the first.
     """
-    results: list[RunSummary | OffingError] = []
-    unavailable: Unavailable | None = None
-    for run_id, change in changes:
-        try:
-            results.append(unavailable or await change_labels(database, publisher, tenant_id, run_id, change))
-        except (NotFound, Conflict, InvalidInput) as rejection:
-            results.append(rejection)
-        except Unavailable as error:
-            if not results:
-                raise
-            unavailable = error
-            results.append(error)
-    return results
+
+    async def change(one: tuple[UUID, LabelChange]) -> RunSummary:
+        return await change_labels(database, publisher, tenant_id, *one)
+
+    return [result for _, result in await try_each(changes, change, (NotFound, Conflict, InvalidInput))]
 
 
 async def _change_tags(connection: Connection, run_id: UUID, change: LabelChange) -> None:

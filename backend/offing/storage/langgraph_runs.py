@@ -81,6 +81,28 @@ LIST_ACTIVE = """
 
 FIND_FIRST_RUN = "select id from run where thread_id = %s order by created_at, id limit 1"
 
+HAS_EARLIER_RUN = """
+    select exists (select from run earlier where earlier.thread_id = run.thread_id
+                                             and (earlier.created_at, earlier.id) < (run.created_at, run.id))
+      from run where id = %s
+"""
+
+FIND_FIRST_CHECKPOINT = """
+    select c.checkpoint_id, c.parent_id from run join checkpoint c on c.thread_id = run.thread_id and c.run_id = run.id
+     where run.id = %s and c.ns = '' order by c.nth limit 1
+"""
+
+FIND_LAST_RUN = "select id from run where thread_id = %s order by created_at desc, id desc limit 1"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCheckpoint:
+    """The first stored checkpoint of a run."""
+
+    id: str
+    parent_id: str | None
+    """The checkpoint with which the run began. `None` means that its thread had none."""
+
 
 @dataclass(frozen=True, slots=True)
 class LangGraphRunRow:
@@ -209,6 +231,24 @@ async def find_first_run(connection: Connection, thread_id: UUID) -> UUID | None
     """Return the first run of a thread, of any kind. `None` means that it has none."""
     row = await (await connection.execute(FIND_FIRST_RUN, (thread_id,))).fetchone()
     return row[0] if row else None
+
+
+async def find_last_run(connection: Connection, thread_id: UUID) -> UUID | None:
+    """Return the last run of a thread, of any kind. `None` means that it has none."""
+    row = await (await connection.execute(FIND_LAST_RUN, (thread_id,))).fetchone()
+    return row[0] if row else None
+
+
+async def has_earlier_run(connection: Connection, run_id: UUID) -> bool:
+    """Return whether a run is not the first of its thread, counting runs of any kind."""
+    row = await (await connection.execute(HAS_EARLIER_RUN, (run_id,))).fetchone()
+    return bool(row and row[0])
+
+
+async def find_first_checkpoint(connection: Connection, run_id: UUID) -> FirstCheckpoint | None:
+    """Return the first checkpoint of a run that is still stored. `None` means that there is none."""
+    row = await (await connection.execute(FIND_FIRST_CHECKPOINT, (run_id,))).fetchone()
+    return None if row is None else FirstCheckpoint(*row)
 
 
 def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:

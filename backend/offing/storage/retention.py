@@ -31,7 +31,10 @@ PRUNE_RUN = f"""
         select c.*, e.durability, c.run_id is not distinct from e.id as is_its_own,
                row_number() over (partition by c.ns, c.run_id order by c.nth desc) as latest
           from ended e join checkpoint c on c.thread_id = e.thread_id) as c
-       where not is_its_own or (latest = 1 and ns not like '%%:%%' and durability <> 'exit')),
+       where not is_its_own or (latest = 1 and durability <> 'exit'
+                                and (ns not like '%%:%%' or exists (select from langgraph_thread t, ended e
+                                                                     where t.thread_id = e.thread_id
+                                                                       and t.status = 'interrupted')))),
     {DELETE_UNNEEDED},
     noted as (update run r set pruned_at = clock_timestamp() from ended e where r.id = e.id)
     select count(*) from spare

@@ -20,6 +20,10 @@ LOCK_EXPIRED = """
 """
 
 LOCK_THREAD = "select id from thread where id = %s for update"
+"""Stronger than the lock of a request for a run, because Offing's own API adds runs to a thread without it: the foreign
+key of such a run waits, or the expiry waits and sees the run. There is no circle with a worker that ends a run:
+`LOCK_EXPIRED` does not wait.
+"""
 
 POSTPONE = "update langgraph_thread set updated_at = clock_timestamp() where thread_id = %s"
 

@@ -49,6 +49,14 @@ const PendingInputRequests = lazyView(
   msg`the input requests`,
   async () => (await import("@/features/input-requests/pending-input-requests")).PendingInputRequests,
 );
+const GraphInterrupts = lazyView(
+  msg`the interrupts`,
+  async () => (await import("@/features/input-requests/graph-interrupts")).GraphInterrupts,
+);
+const LangGraphState = lazyView(
+  msg`the state`,
+  async () => (await import("@/features/graph-state/langgraph-state")).LangGraphState,
+);
 const GraphStateView = lazyView(
   msg`this view`,
   async () => (await import("@/features/graph-state/graph-state-view")).GraphStateView,
@@ -105,7 +113,8 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
   const [firstTab] = useState<Tab>(active ? "timeline" : "report");
   const graphs = useQuery(graphsQuery);
   const stateView = findStateView(graphs.data, run.graph);
-  const hasState = stateView !== null || (search.tab === "state" && graphs.isPending);
+  const isLangGraph = run.protocol === "langgraph";
+  const hasState = stateView !== null || isLangGraph || (search.tab === "state" && graphs.isPending);
   const tab = search.tab === "state" && !hasState ? firstTab : (search.tab ?? firstTab);
   const labels = {
     timeline: t`Timeline`,
@@ -249,6 +258,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               {tab === "state" && stateView && (
                 <GraphStateView run={run} view={stateView} last={log.last} active={active} onPick={selectStep} />
               )}
+              {tab === "state" && !stateView && isLangGraph && <LangGraphState run={run} />}
               {tab === "graph" && (
                 <Loaded query={graphs} label={t`the graphs`}>
                   {(loaded) => (
@@ -317,6 +327,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
       </div>
       {active && <AnswerDrafts runId={run.id} />}
       {active && run.pending_input_requests > 0 && <PendingInputRequests run={run} />}
+      {!active && isLangGraph && <GraphInterrupts run={run} onRunCreated={onRunCreated} />}
       <MessageBar run={run} log={log} marks={marks} onRunCreated={onRunCreated} />
       <Dialog sheet open={narrow && sheet === "plan"} onClose={() => setSheet(null)} title={t`Plan and memory`}>
         {rail}

@@ -13,12 +13,12 @@ from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
-from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
 
-from offing.langchain import register_langgraph
+from offing.langchain import OffingChatModel, register_langgraph
 
 untyped: Any = StateGraph
 """Its stubs leave some types open."""
@@ -166,6 +166,52 @@ def build_caller() -> Any:
     return builder.compile(transformers=[CustomTransformer, UpdatesTransformer])
 
 
+def build_guide() -> Any:
+    """An agent whose model is the run's engine, with a tool of its own."""
+    model = OffingChatModel("agent").bind_tools([search])
+
+    async def agent(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    builder = untyped(MessagesState).add_node("agent", agent).add_node("tools", ToolNode([search]))
+    builder.add_edge(START, "agent").add_edge("tools", "agent")
+    return builder.add_conditional_edges("agent", tools_condition).compile()
+
+
+@tool
+async def delegate(query: str) -> str:
+    """Let another graph work."""
+    return str(await build_trail().ainvoke({"seen": [query]}))
+
+
+def build_delegating() -> Any:
+    """A graph whose tool calls another graph."""
+
+    def decide(_: MessagesState) -> Any:
+        call = {"name": "delegate", "args": {"query": "rain"}, "id": "call-1"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}  # pyright: ignore[reportArgumentType]
+
+    def call(state: MessagesState) -> list[Send]:
+        message: Any = state["messages"][-1]
+        of_agents = {"__type": "tool_call_with_context", "state": state}  # as langchain's agents call tools
+        return [Send("tools", {**of_agents, "tool_call": one}) for one in message.tool_calls]
+
+    builder = untyped(MessagesState).add_node("decide", decide).add_node("tools", ToolNode([delegate]))
+    builder.add_edge(START, "decide").add_conditional_edges("decide", call, ["tools"])
+    return builder.compile()
+
+
+def build_nested_approval() -> Any:
+    """A graph whose subgraph asks after a node of its own, which counts how often it runs."""
+
+    async def prepare(_: Approval) -> Any:
+        return {"decisions": ["prepared"]}
+
+    inner = untyped(Approval).add_node("prepare", prepare).add_node("ask", ask)
+    inner.add_edge(START, "prepare").add_edge("prepare", "ask")
+    return untyped(Approval).add_node("inner", inner.compile()).add_edge(START, "inner").compile()
+
+
 trail = register_langgraph("trail", build_trail, code_path=__file__, store_index=INDEX)
 chatter = register_langgraph("chatter", build_chat, code_path=__file__)
 approval = register_langgraph("approval", build_approval, code_path=__file__)
@@ -176,5 +222,22 @@ caller = register_langgraph("caller", build_caller, code_path=__file__)
 conversation = register_langgraph("conversation", build_conversation, code_path=__file__)
 searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 
-NAMES = ("trail", "chatter", "approval", "several", "nested", "gated", "caller", "searcher", "conversation")
+guide = register_langgraph("guide", build_guide, code_path=__file__)
+delegating = register_langgraph("delegating", build_delegating, code_path=__file__)
+nested_approval = register_langgraph("nested_approval", build_nested_approval, code_path=__file__)
+
+NAMES = (
+    "trail",
+    "chatter",
+    "approval",
+    "several",
+    "nested",
+    "gated",
+    "caller",
+    "searcher",
+    "conversation",
+    "guide",
+    "delegating",
+    "nested_approval",
+)
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)

@@ -199,7 +199,7 @@ async def test_another_tenant_has_no_part_in_a_cron(client: Client, other_client
         ("schedule", "every day"),
         ("timezone", "Mars/Base"),
         ("webhook", "http://127.0.0.1:9/"),
-        ("stream_mode", "lifecycle"),
+        ("stream_mode", "everything"),
         ("after_seconds", 3),
         ("checkpoint_during", True),
         ("metadata", {"a": "\0"}),

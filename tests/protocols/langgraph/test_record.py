@@ -1,11 +1,14 @@
-"""Runs of LangGraph's clients in the record."""
+"""Runs of LangGraph's clients in the record: replays, and what an export has of them."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.kernel.replay import ReplayResult
 from offing.services.graphs import open_registry
+from offing.storage import retention
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing_workers.replay import replay_run
@@ -15,9 +18,80 @@ from tests.protocols.langgraph.graphs import GRAPHS
 __all__ = ["ENVIRONMENT"]
 
 
-async def test_a_replay_says_that_it_does_not_have_the_input_of_a_run(client: Client, key_database: Database) -> None:
-    thread = (await client.threads.create())["thread_id"]
-    run = await client.runs.create(thread, "trail", input={"seen": ["input"]})
+async def run_in(client: Client, thread: str, graph: str, **more: Any) -> UUID:
+    run = await client.runs.create(thread, graph, **more)
     await client.runs.join(thread, run["run_id"])
-    with pytest.raises(InvalidInput, match="made through LangGraph's API"):
-        await replay_run(key_database, LOCAL_TENANT, UUID(run["run_id"]), open_registry(GRAPHS))
+    return UUID(run["run_id"])
+
+
+async def replay(database: Database, run_id: UUID) -> ReplayResult:
+    result = await replay_run(database, LOCAL_TENANT, run_id, open_registry(GRAPHS))
+    assert result.is_same, result.detail
+    return result
+
+
+async def test_a_run_is_replayed_with_its_input_and_the_state_that_its_thread_had(
+    client: Client, key_database: Database
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    first = await run_in(client, thread, "trail", input={"seen": ["one"]}, config={"tags": ["tagged"]})
+    second = await run_in(client, thread, "trail", input={"seen": ["two"]})
+    await client.threads.update_state(thread, {"seen": ["written"]}, as_node="first")
+    third = await run_in(client, thread, "trail", input=None)
+    checkpoint = (await client.threads.get_history(thread, limit=100))[-1]["checkpoint"]
+    fourth = await run_in(client, thread, "trail", input={"seen": ["again"]}, checkpoint=checkpoint)
+    assert (await replay(key_database, first)).final_state["seen"] == ["one", "first", "second"]
+    assert (await replay(key_database, second)).final_state["seen"][-3:] == ["two", "first", "second"]
+    assert len((await replay(key_database, second)).final_state["seen"]) == 6
+    assert (await replay(key_database, third)).final_state["seen"][-2:] == ["written", "second"]
+    ended = (await client.threads.get_state(thread))["values"]["seen"]
+    assert (await replay(key_database, fourth)).final_state["seen"] == ended
+
+
+async def test_the_calls_of_a_replay_are_those_of_the_record(client: Client, key_database: Database) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await run_in(client, thread, "searcher", input={"messages": []}, durability="exit")
+    again = await run_in(client, thread, "searcher", input={"messages": []})
+    for one in (run, again):
+        result = await replay(key_database, one)
+        assert (result.replayed_calls, result.recorded_calls) == (1, 1)
+
+
+async def test_a_run_that_ended_at_an_interrupt_and_the_one_that_resumed_it_are_replayed(
+    client: Client, key_database: Database
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    asked = await run_in(client, thread, "approval", input={"topic": "go", "decisions": []})
+    answered = await run_in(client, thread, "approval", command={"resume": "yes"})
+    assert (await replay(key_database, asked)).final_state["decisions"] == []
+    assert (await replay(key_database, answered)).final_state["decisions"] == ["yes"]
+
+
+async def test_a_replay_says_that_the_state_of_the_thread_is_not_stored_any_more(
+    client: Client, key_database: Database
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    first, second = [await run_in(client, thread, "trail", input={"seen": [name]}) for name in ("one", "two")]
+    async with key_database.transaction(LOCAL_TENANT) as connection:
+        for run in (first, second):
+            await retention.prune_run(connection, run)
+    await replay(key_database, first)
+    with pytest.raises(InvalidInput, match="not stored any more"):
+        await replay_run(key_database, LOCAL_TENANT, second, open_registry(GRAPHS))
+    asked = await run_in(client, thread, "nested_approval", input={"topic": "go", "decisions": []})
+    resumed = await run_in(client, thread, "nested_approval", command={"resume": "yes"})
+    assert asked != resumed
+    with pytest.raises(InvalidInput, match="a graph with subgraphs"):
+        await replay_run(key_database, LOCAL_TENANT, resumed, open_registry(GRAPHS))
+
+
+async def test_a_run_that_differs_from_its_record_is_found(client: Client, key_database: Database) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await run_in(client, thread, "trail", input={"seen": ["one"]})
+    async with key_database.transaction(LOCAL_TENANT) as connection:
+        change = (
+            "update langgraph_run set arguments = jsonb_set(arguments, '{input,seen}', '[\"other\"]') where run_id = %s"
+        )
+        await connection.execute(change, (run,))
+    result = await replay_run(key_database, LOCAL_TENANT, run, open_registry(GRAPHS))
+    assert (result.is_same, "other" in result.detail) == (False, True)

@@ -103,6 +103,25 @@ async def test_a_subgraph_is_streamed_under_its_namespace_if_asked_for(client: C
     assert (inner, names(parts)[-1]) == (["inner", "inner"], "updates")
 
 
+async def test_the_start_and_the_end_of_each_subgraph_are_streamed_with_the_call_that_started_it(
+    client: Client,
+) -> None:
+    parts = await collect(client.runs.stream(None, "nested", input={"seen": []}, stream_mode="lifecycle"))
+    assert [part.data["event"] for part in parts[1:]] == ["started", "completed"]
+    assert names(parts)[1] == f"lifecycle|{parts[1].data['namespace'][0]}"
+    beside = await collect(client.runs.stream(None, "nested", input={"seen": []}, stream_mode=["lifecycle", "tasks"]))
+    assert [name.partition("|")[0] for name in names(beside)[1:]] == ["tasks", "lifecycle", "lifecycle", "tasks"]
+    parts = await collect(client.runs.stream(None, "delegating", input={"messages": []}, stream_mode="lifecycle"))
+    assert [(part.data["event"], part.data["tool_call_id"]) for part in parts[1:]] == [
+        ("started", "call-1"),
+        ("completed", "call-1"),
+    ]
+    failing: Any = {"seen": [], "fail": True}
+    parts = await collect(client.runs.stream(None, "nested", input=failing, stream_mode="lifecycle"))
+    assert [part.event.partition("|")[0] for part in parts[1:]] == ["lifecycle", "lifecycle", "error"]
+    assert (parts[2].data["event"], "the second node fails" in parts[2].data["error"]["message"]) == ("failed", True)
+
+
 async def test_a_failed_run_tells_its_error_to_every_client(client: Client) -> None:
     thread = await new_thread(client)
     failing: Any = {"seen": [], "fail": True}
@@ -237,7 +256,7 @@ async def test_runs_of_a_thread_are_listed_by_page_and_by_status(client: Client)
 
 async def test_what_is_not_supported_is_rejected_by_its_name(client: Client) -> None:
     thread = await new_thread(client)
-    for field, value in (("webhook", "http://127.0.0.1:9/"), ("feedback_keys", ["a"]), ("stream_mode", ["lifecycle"])):
+    for field, value in (("webhook", "http://127.0.0.1:9/"), ("feedback_keys", ["a"]), ("stream_mode", ["everything"])):
         body: Any = {"assistant_id": "trail", "input": {}, field: value}
         response = await client.http.client.post(f"/threads/{thread}/runs", json=body)
         assert response.status_code == 422

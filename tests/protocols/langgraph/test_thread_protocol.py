@@ -182,6 +182,24 @@ async def test_states_are_read_and_forked_by_commands(client: Client) -> None:
     assert tree == {"namespace": [], "status": "completed", "graph_name": "trail"}
 
 
+async def test_a_message_that_is_injected_becomes_the_input_of_the_next_run(client: Client, tmp_path: Path) -> None:
+    gate = tmp_path / "open"
+    message = {"role": "user", "content": "And tomorrow?"}
+    thread = await _start(client, "gated", {"messages": [{"role": "user", "content": "Rain?"}], "gate": str(gate)})
+    injected = await _command(client, thread, "input.inject", {"namespace": [], "message": message})
+    assert (injected["type"], injected["result"]) == ("success", {})
+    assert next(run["status"] for run in await client.runs.list(thread)) == "pending"
+    gate.touch()
+    async with asyncio.timeout(LIMIT_SECONDS):
+        for run in reversed(await client.runs.list(thread)):
+            await client.runs.join(thread, run["run_id"])
+    messages = (await client.threads.get_state(thread))["values"]["messages"]
+    assert [one["type"] for one in messages] == ["human", "ai", "human", "ai"]
+    assert [one["content"] for one in messages if one["type"] == "human"] == ["Rain?", "And tomorrow?"]
+    late = await _command(client, thread, "input.inject", {"namespace": [], "message": message})
+    assert (late["type"], late["error"]) == ("error", "no_such_run")
+
+
 async def test_wrong_commands_are_answered_with_their_error(client: Client) -> None:
     thread = (await client.threads.create())["thread_id"]
     wrong: list[tuple[Any, str]] = [
@@ -191,6 +209,8 @@ async def test_wrong_commands_are_answered_with_their_error(client: Client) -> N
         ({"id": 1, "method": "run.start", "params": {"assistant_id": "nowhere"}}, "no_such_run"),
         ({"id": 1, "method": "run.start", "params": {"assistant_id": "trail", "durability": 3}}, "invalid_argument"),
         ({"id": 1, "method": "input.respond", "params": {"interrupt_id": "x"}}, "no_such_interrupt"),
+        ({"id": 1, "method": "input.inject", "params": {"message": {"role": "tool"}}}, "invalid_argument"),
+        ({"id": 1, "method": "input.inject", "params": {"namespace": ["inner:1"], "message": {}}}, "invalid_argument"),
         ([], "invalid_argument"),
     ]
     for command, code in wrong:

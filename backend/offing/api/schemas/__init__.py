@@ -288,6 +288,9 @@ class RunOut(ApiModel):
     interactions: list[Interaction] = Field(
         default=[], description="When the run asks a person before it researches. Empty: never."
     )
+    protocol: Literal["langgraph"] | None = Field(
+        default=None, description="The protocol of the client that made the run. null: this API."
+    )
     minimap: str | None = Field(
         default=None,
         description="Letters of its steps as in `step_marks`: of each step, or of 600 steps at equal distances. null: "

@@ -123,7 +123,7 @@ def serialize_input_request(status: InputRequestStatus) -> InputRequestOut:
         detail=asking.detail,
         choices=list(asking.choices),
         steps=list(asking.steps),
-        response_form=None if asking.response_form is None else _serialize_form(asking.response_form),
+        response_form=None if asking.response_form is None else serialize_form(asking.response_form),
         pending=status.pending,
         requested_at=question.requested_at,
         default_at=question.default_at,
@@ -131,7 +131,7 @@ def serialize_input_request(status: InputRequestStatus) -> InputRequestOut:
     )
 
 
-def _serialize_form(form: ResponseForm) -> ResponseFormOut:
+def serialize_form(form: ResponseForm) -> ResponseFormOut:
     reviews = [
         ToolReviewOut(
             name=review.name,

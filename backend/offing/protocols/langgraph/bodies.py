@@ -227,6 +227,7 @@ STREAM_MODES = (
     "checkpoints",
     "debug",
     "custom",
+    "lifecycle",
 )
 
 

@@ -1,19 +1,22 @@
 """Commands of the thread-centric protocol: start a run, respond to interrupts, and read or fork states."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 from pydantic import Field, ValidationError
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.langgraph_run import Multitask
+from offing.core.run import TERMINAL_STATUSES
 from offing.protocols.langgraph.bodies import Body, CommandIn, ConfigIn, JsonObject, Metadata, RunIn, SendIn
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.rendering import render_checkpoint, render_empty_state, render_state
 from offing.protocols.langgraph.run_requests import create_run
 from offing.protocols.langgraph.state_updates import list_interrupts, open_thread
 from offing.services import langgraph_runs, langgraph_states
+from offing.services.graphs import get_graph
+from offing.services.runs import send_user_message
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 Params = Mapping[str, Any]
@@ -52,6 +55,17 @@ class InputRespond(Body):
     metadata: Metadata = Field(default_factory=dict)
     assistant_id: UUID | str | None = None
     strict_resume: bool = False
+
+
+class InjectedMessage(Body):
+    role: Literal["user", "system"]
+    content: str
+    name: str | None = None
+
+
+class InputInject(Body):
+    message: InjectedMessage
+    namespace: Annotated[list[str], Field(max_length=0)] = Field(default_factory=list)
 
 
 class StateGet(Body):
@@ -163,6 +177,28 @@ async def respond(caller: Caller, thread_id: UUID, params: Params) -> Mapping[st
     return _describe_run(await create_run(caller, thread_id, body, streams_thread=True))
 
 
+async def inject(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
+    """Send a message to the active run.
+
+    A graph of the SDK reads it with its next turn. A graph written for LangGraph reads its input once, so that the
+    message is the input of another run, which begins when the active one ends.
+    """
+    message = InputInject.model_validate(params).message
+    runs = await langgraph_runs.list_followed(caller.database, caller.tenant_id, thread_id)
+    active = next((run for run in runs if run.status not in TERMINAL_STATUSES), None)
+    if active is None:
+        raise CommandError("no_such_run", "The thread has no active run. Use run.start.")
+    graph = get_graph(caller.context.graphs, active.graph)
+    if graph.langgraph_adapter is not None:
+        body = RunIn(assistant_id=active.assistant_id, input={"messages": [message.model_dump(exclude_none=True)]})
+        await create_run(caller, thread_id, body, streams_thread=True)
+    elif message.role == "user":
+        await send_user_message(caller.database, caller.context.notifier, caller.tenant_id, active.id, message.content)
+    else:
+        raise CommandError("invalid_argument", f"message.role: the graph {graph.name} takes only messages of users.")
+    return {}
+
+
 async def get_state(caller: Caller, thread_id: UUID, params: Params) -> Mapping[str, Any]:
     """Return the latest state of the thread, or of a subgraph."""
     fields = StateGet.model_validate(params)
@@ -239,6 +275,7 @@ def _describe_run(run: LangGraphRunRow) -> Mapping[str, Any]:
 HANDLERS: Mapping[str, Handler] = {
     "run.start": start_run,
     "input.respond": respond,
+    "input.inject": inject,
     "state.get": get_state,
     "state.listCheckpoints": list_checkpoints,
     "state.fork": fork_state,

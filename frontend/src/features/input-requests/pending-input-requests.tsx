@@ -96,7 +96,7 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
 }
 
 /** The detail of an interrupt is its whole value. A form that shows all arguments repeats it. */
-function hasVisibleDetail({ response_form: form }: InputRequest): boolean {
+export function hasVisibleDetail({ response_form: form }: InputRequest): boolean {
   return !form?.reviews.length || form.reviews.some((review) => review.args === null);
 }
 
@@ -121,7 +121,8 @@ export interface ResponseFormProps {
   onRespond(response: InputResponse): void;
 }
 
-function ResponseForm(props: ResponseFormProps) {
+/** The form of a response, as the input request needs it. */
+export function ResponseForm(props: ResponseFormProps) {
   const { kind, response_form: form } = props.request;
   if (form?.reviews.length) return <ToolCallReview {...props} form={form} />;
   if (form?.response_schema) return <SchemaForm {...props} schema={form.response_schema} />;

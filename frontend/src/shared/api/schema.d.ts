@@ -1508,6 +1508,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/interrupts/{interrupt_id}/response": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Respond To Interrupt
+         * @description Respond to an interrupt at which a run of LangGraph's clients ended. Returns the run that continues from it.
+         */
+        post: operations["respond_to_interrupt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/langgraph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Langgraph Run
+         * @description Get what a run of LangGraph's clients began with, the state that it left, and the interrupts that wait.
+         */
+        get: operations["get_langgraph_run"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/messages": {
         parameters: {
             query?: never;
@@ -4478,6 +4518,23 @@ export interface components {
          */
         Interaction: "clarify" | "plan_review";
         /**
+         * InterruptOut
+         * @description An interrupt at which the run ended. A response starts another run of the thread.
+         */
+        InterruptOut: {
+            /**
+             * Detail
+             * @description The value of the interrupt, to be shown unchanged. Empty: it is the prompt.
+             */
+            detail: string;
+            /** Id */
+            id: string;
+            /** Prompt */
+            prompt: string;
+            /** @description Required shape of the response. null: any text. */
+            response_form: components["schemas"]["ResponseFormOut"] | null;
+        };
+        /**
          * ItemState
          * @enum {string}
          */
@@ -4525,6 +4582,81 @@ export interface components {
              * @description With indexes, of all tenants.
              */
             size_bytes: number;
+        };
+        /**
+         * LangGraphRunOut
+         * @description What a run of LangGraph's clients began with, and what it left. Values come from the client and the graph.
+         * @example {
+         *       "assistant_id": "01980000-0000-7000-8000-000000000031",
+         *       "command": null,
+         *       "input": {
+         *         "topic": "send the letter"
+         *       },
+         *       "interrupts": [
+         *         {
+         *           "detail": "",
+         *           "id": "5b3f",
+         *           "prompt": "May I send the letter?",
+         *           "response_form": null
+         *         }
+         *       ],
+         *       "metadata": {
+         *         "customer": "ada"
+         *       },
+         *       "next_nodes": [
+         *         "ask"
+         *       ],
+         *       "tags": [
+         *         "letters"
+         *       ],
+         *       "values": {
+         *         "decisions": [],
+         *         "topic": "send the letter"
+         *       }
+         *     }
+         */
+        LangGraphRunOut: {
+            /**
+             * Assistant Id
+             * Format: uuid
+             */
+            assistant_id: string;
+            /**
+             * Command
+             * @description `resume`, `update` and `goto`. null: none.
+             */
+            command: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Input
+             * @description The input of the graph. null: none.
+             */
+            input: unknown;
+            /**
+             * Interrupts
+             * @description What waits for a response. Empty also if a later run followed.
+             */
+            interrupts: components["schemas"]["InterruptOut"][];
+            /** Metadata */
+            metadata: {
+                [key: string]: unknown;
+            };
+            /**
+             * Next Nodes
+             * @description The nodes that come next. Empty: the graph has ended.
+             */
+            next_nodes: string[];
+            /**
+             * Tags
+             * @description The tags of the request's `config`.
+             */
+            tags: string[];
+            /**
+             * Values
+             * @description The values of its last state. null: it wrote none, or they are deleted.
+             */
+            values: unknown;
         };
         /**
          * Layout
@@ -7998,6 +8130,11 @@ export interface components {
              * @description null: it is not pinned.
              */
             pinned_at?: string | null;
+            /**
+             * Protocol
+             * @description The protocol of the client that made the run. null: this API.
+             */
+            protocol?: "langgraph" | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -8375,6 +8512,11 @@ export interface components {
              * @description null: it is not pinned.
              */
             pinned_at?: string | null;
+            /**
+             * Protocol
+             * @description The protocol of the client that made the run. null: this API.
+             */
+            protocol?: "langgraph" | null;
             /** Question */
             question: string;
             /** @description What is asked of the form of the report. null: nothing. */
@@ -19003,6 +19145,187 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    respond_to_interrupt: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+                interrupt_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InputResponseIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or no such interrupt waits. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A run of the thread is active. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_langgraph_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LangGraphRunOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run, or no LangGraph client made it. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,79 @@
+"""What the page shows of runs of LangGraph's clients, and what a client sees of what a person does there."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from offing.clock import new_id
+from offing.services import access
+from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
+from tests.protocols.langgraph.conftest import ENVIRONMENT, Client
+
+__all__ = ["ENVIRONMENT"]
+
+
+@pytest.fixture
+async def page(base: str, key_database: Database) -> AsyncIterator[httpx.AsyncClient]:
+    """The API that the page uses."""
+    key = (await access.create_key(key_database, LOCAL_TENANT, str(new_id()))).key
+    address = f"{base}/api/v1"
+    async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60) as opened:
+        yield opened
+
+
+async def test_the_page_shows_what_a_client_asked_for_and_the_state_that_its_run_left(
+    client: Client, page: httpx.AsyncClient
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    asked: Any = {"input": {"seen": ["one"]}, "metadata": {"customer": "ada"}, "config": {"tags": ["tagged"]}}
+    run = await client.runs.create(thread, "trail", **asked)
+    await client.runs.join(thread, run["run_id"])
+    await client.runs.wait(thread, "trail", input={"seen": ["two"]})
+    shown = (await page.get(f"/runs/{run['run_id']}/langgraph")).json()
+    assert shown == {
+        "assistant_id": run["assistant_id"],
+        "metadata": {"customer": "ada"},
+        "tags": ["tagged"],
+        "input": {"seen": ["one"]},
+        "command": None,
+        "values": {"seen": ["one", "first", "second"]},
+        "next_nodes": [],
+        "interrupts": [],
+    }
+    listed = (await page.get("/runs", params={"limit": 1, "latest_of_thread": True})).json()["items"][0]
+    assert (listed["protocol"], listed["thread_runs"], listed["thread_id"]) == ("langgraph", 2, thread)
+
+
+async def test_a_response_on_the_page_starts_the_run_that_continues_from_an_interrupt(
+    client: Client, page: httpx.AsyncClient
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "approval", input={"topic": "go", "decisions": []}, metadata={"who": "ada"})
+    await client.runs.join(thread, run["run_id"])
+    (interrupt,) = (await page.get(f"/runs/{run['run_id']}/langgraph")).json()["interrupts"]
+    assert interrupt["prompt"] == "May I go?"
+    at = f"/runs/{run['run_id']}/interrupts"
+    assert (await page.post(f"{at}/other/response", json={"text": "yes"})).status_code == 404
+    answered = await page.post(f"{at}/{interrupt['id']}/response", json={"text": "yes"})
+    assert (answered.status_code, answered.json()["thread_id"]) == (201, thread)
+    resumed = (await client.runs.list(thread))[0]
+    assert (resumed["run_id"], resumed["metadata"]) == (answered.json()["id"], {"who": "ada"})
+    assert (await client.runs.join(thread, resumed["run_id"]))["decisions"] == ["yes"]
+    assert (await page.get(f"/runs/{run['run_id']}/langgraph")).json()["interrupts"] == []
+    assert (await page.post(f"{at}/{interrupt['id']}/response", json={"text": "again"})).status_code == 404
+
+
+async def test_a_follow_up_that_is_asked_on_the_page_is_in_the_thread_of_the_client(
+    client: Client, page: httpx.AsyncClient
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "chatter", input={"messages": [{"role": "user", "content": "salt"}]})
+    asked = await page.post("/runs", json={"question": "pepper", "graph": "chatter", "thread_id": thread})
+    assert asked.status_code == 201, asked.text
+    await page.get(f"/runs/{asked.json()['id']}/wait", params={"timeout": 60})
+    messages = (await client.threads.get_state(thread))["values"]["messages"]
+    assert [one["type"] for one in messages] == ["human", "ai", "human", "ai"]
+    assert (await page.get(f"/runs/{asked.json()['id']}/langgraph")).status_code == 404
