@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import END_EVENT, RunStreams, StreamEvent, StreamSender
+from offing.bus.run_streams import END_EVENT, RunStreams
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.report import ReportDraft
-from offing.core.run import RunStatus
+from offing.core.run import FencingToken, RunStatus
 from offing.kernel.execution import GraphProgress
 from offing.kernel.langgraph_events import EventEncoder
 from offing.kernel.langgraph_invocation import (
@@ -24,6 +24,7 @@ from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
+from offing_workers.claim_stream import ClaimStream, open_claim_stream
 
 RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
 """Keys of `configurable` that the run decides."""
@@ -36,7 +37,7 @@ class LangGraphRun:
     tenant_id: UUID
     row: RunRow
     stored: StoredArguments
-    sender: StreamSender
+    stream: ClaimStream
     encoder: EventEncoder | ThreadEventEncoder
 
     @property
@@ -58,7 +59,7 @@ class LangGraphRun:
             configurable=self._build_configurable(has_begun=has_begun),
             recursion_limit=None if limit is None else int(limit),
             tags=tuple(arguments.config.get("tags") or ()),
-            metadata={**(arguments.config.get("metadata") or {}), **self._describe()},
+            metadata={**(arguments.config.get("metadata") or {}), **self._describe(), "run_attempt": self.row.fence},
             context=arguments.context,
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
@@ -80,7 +81,7 @@ class LangGraphRun:
         for event in describe_end(self.row.graph, state, progress.interrupts, error):
             self._send(event)
         self._send((END_EVENT, None))
-        await self.sender.flush()
+        await self.stream.end()
 
     def draft_state_report(self, values: Mapping[str, Any]) -> ReportDraft | None:
         """Return a report of the final state, for a graph whose state has no text as its answer."""
@@ -91,8 +92,7 @@ class LangGraphRun:
             self._send(event)
 
     def _send(self, event: tuple[str, Any]) -> None:
-        name, data = event
-        self.sender.send(StreamEvent(name, dump_json(data)))
+        self.stream.send(*event)
 
     def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
         fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
@@ -109,7 +109,7 @@ class LangGraphRun:
 
 
 async def load_langgraph_run(
-    connection: Connection, tenant_id: UUID, row: RunRow, streams: RunStreams | None
+    connection: Connection, fence: FencingToken, row: RunRow, streams: RunStreams | None
 ) -> LangGraphRun | None:
     """Return what a client of LangGraph's API asked for. `None` means that another client made the run.
 
@@ -121,10 +121,10 @@ async def load_langgraph_run(
     if streams is None:
         raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
     stored = await langgraph_runs.find_arguments(connection, row.id)
-    sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
+    stream = open_claim_stream(streams, row.thread_id, fence)
     arguments = stored.arguments
     encoder = ThreadEventEncoder() if arguments.streams_thread else EventEncoder(arguments.stream_modes)
-    return LangGraphRun(tenant_id, row, stored, sender, encoder)
+    return LangGraphRun(fence.tenant_id, row, stored, stream, encoder)
 
 
 def _find_end(status: RunStatus, detail: str, progress: GraphProgress) -> tuple[str, str]:

@@ -9,7 +9,7 @@ DeltaChannel keeps every checkpoint and the task writes from which a channel is 
 writes of finished tasks stay in memory. They are written if a slice ends within a superstep.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from secrets import token_hex
@@ -133,6 +133,7 @@ class Checkpointer(BlockingCheckpointer):
         self._keeps_all, self._keep_latest = keeps_all, keep_latest
         self._triggers: frozenset[str] | None = None
         """Channels that trigger nodes of the run's own graph. `None` means that they are not known."""
+        self._forerunner: Callable[[], Awaitable[None]] | None = None
         self.discard_memory()
 
     def discard_memory(self) -> None:
@@ -283,6 +284,10 @@ class Checkpointer(BlockingCheckpointer):
         """
         self._triggers = frozenset(channels)
 
+    def set_forerunner(self, forerunner: Callable[[], Awaitable[None]]) -> None:
+        """Set what must have ended before checkpoints are committed: their events reach the clients' stream."""
+        self._forerunner = forerunner
+
     def set_position(self, stored: StoredCheckpoint | None) -> RunPosition | None:
         """Use a stored checkpoint as the position of the thread. `None` means that nothing was saved yet."""
         self._stored, self._has_unread_position = stored, True
@@ -296,6 +301,8 @@ class Checkpointer(BlockingCheckpointer):
         due = tuple(self._due)
         for unsaved in due:
             await self._put_checkpoint(connection, unsaved)
+        if due and self._forerunner is not None:
+            await self._forerunner()
         return due
 
     def confirm_saved(self, due: DueCheckpoints) -> None:

@@ -242,7 +242,7 @@ def _build_config(graph: Graph, run: ActiveRun, thread_id: str, invocation: Grap
     spans = run.components.spans.node_spans
     config: dict[str, Any] = {
         "configurable": {**(invocation.configurable if invocation else {}), "thread_id": thread_id},
-        "callbacks": [*([run.paths] if _is_watched(graph) else []), *([spans] if spans else [])],
+        "callbacks": [*([run.paths] if invocation or _is_watched(graph) else []), *([spans] if spans else [])],
     }
     if graph.langgraph_adapter is None:
         return {**config, "recursion_limit": MAX_SUPERSTEPS}
