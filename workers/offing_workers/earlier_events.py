@@ -153,7 +153,8 @@ def _list_message_ids(entry: KeptEvent) -> list[str]:
     elif name.startswith("messages/metadata"):
         ids = list(data)
     else:
-        ids = [one.get("id") for one in data if isinstance(one, dict)] if isinstance(data, list) else []
+        messages = cast(list[Any], data) if isinstance(data, list) else []
+        ids = [cast(dict[str, Any], one).get("id") for one in messages if isinstance(one, dict)]
     return [str(id) for id in ids if id]
 
 
@@ -170,8 +171,22 @@ def _follow_message(found: dict[tuple[str, str], tuple[str, Any]], name: str, id
 
 def _identify(name: str, data: bytes) -> bytes:
     """Return what an event tells, in a form that is the same when it comes again."""
-    plain = orjson.dumps(_without_volatile(orjson.loads(data)), option=orjson.OPT_SORT_KEYS)
-    return TASK_ID_PATTERN.sub("", name).encode() + b"\0" + plain
+    value = orjson.loads(data)
+    told = _find_checkpoint_id(value) or orjson.dumps(_without_volatile(value), option=orjson.OPT_SORT_KEYS)
+    return TASK_ID_PATTERN.sub("", name).encode() + b"\0" + told
+
+
+def _find_checkpoint_id(value: Any) -> bytes:
+    """Return the id of the checkpoint that an event describes. Empty means that it describes none.
+
+    The description differs when the checkpoint is read again.
+    """
+    fields = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+    described = fields.get("payload") if fields.get("type") == "checkpoint" else fields
+    config = cast(dict[str, Any], described).get("config") if isinstance(described, dict) else None
+    configurable = cast(dict[str, Any], config).get("configurable") if isinstance(config, dict) else None
+    id = cast(dict[str, Any], configurable).get("checkpoint_id") if isinstance(configurable, dict) else None
+    return str(id or "").encode()
 
 
 def _without_volatile(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """A graph whose worker is lost in tests while a model writes. Each attempt of its node writes another text."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,12 +22,17 @@ class Report(TypedDict, total=False):
     messages: Annotated[list[Any], add_messages]
     topic: str
     folder: str
-    """Where attempts are counted, and where the file `open` lets the node end."""
+    """Where attempts are counted. The file `late` lets each attempt tell that it lives, `open` lets the node end."""
 
 
 def prepare(_: Report) -> Any:
     get_stream_writer()({"progress": "prepared"})
     return {"topic": "salt"}
+
+
+def _wait_for_file(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.02)
 
 
 async def write(state: Report) -> Any:
@@ -37,8 +43,9 @@ async def write(state: Report) -> Any:
     get_stream_writer()({"progress": "writes"})
     model = GenericFakeChatModel(messages=iter([AIMessage(describe_attempt(number))]))
     written = await model.ainvoke(state.get("messages", []))
-    while not (folder / "open").exists():
-        await asyncio.sleep(0.02)
+    await asyncio.to_thread(_wait_for_file, folder / "late")
+    get_stream_writer()({"lives": number})
+    await asyncio.to_thread(_wait_for_file, folder / "open")
     return {"messages": [written]}
 
 

@@ -2,9 +2,9 @@
 
 import asyncio
 import signal
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,16 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.api.conftest import serving
 from tests.protocols.langgraph.loss_graphs import LOSS_GRAPHS, describe_attempt
+from tests.protocols.langgraph.test_javascript import run_script
 from tests.workers.conftest import start_worker
 from tests.workers.processes import Worker
 
 __all__ = ["start_worker"]
 
 ENVIRONMENT = {"OFFING_EXTRA_GRAPHS": LOSS_GRAPHS}
+CHANNELS = ["values", "updates", "messages", "lifecycle", "checkpoints", "tasks", "custom"]
 MODES = ["values", "updates", "messages-tuple", "tasks", "checkpoints", "custom"]
-LIMIT_SECONDS = 90
+LIMIT_SECONDS = 240
 
 StartWorker = Callable[..., Worker]
 
@@ -48,19 +50,29 @@ class Scene:
     def graph_input(self) -> dict[str, Any]:
         return {"messages": [{"role": "user", "content": "Begin.", "id": "question"}], "folder": str(self.folder)}
 
+    def count_attempts(self) -> int:
+        path = self.folder / "attempts"
+        return path.read_text().count("again") if path.exists() else 0
+
     def lose_worker(self) -> None:
         """Kill the worker, and let another one end the run."""
         self.worker.kill()
         self.worker = self.start(**ENVIRONMENT)
+        (self.folder / "late").touch()
 
     def open_gate(self) -> None:
         (self.folder / "open").touch()
 
+    def act(self, text: str) -> None:
+        """Lose the worker after the first attempt wrote its text, and let the second one end."""
+        if text.endswith(describe_attempt(1)) and self.count_attempts() == 1 and not (self.folder / "late").exists():
+            self.lose_worker()
+        elif text.endswith(describe_attempt(2)):
+            self.open_gate()
+
 
 @pytest.fixture
-async def scene(
-    start_worker: StartWorker, app_url: str, redis_url: str, tmp_path: Path
-) -> AsyncIterator[Scene]:
+async def scene(start_worker: StartWorker, app_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[Scene]:
     app_database_url, redis = SecretStr(app_url), SecretStr(redis_url)
     settings = Settings(app_database_url=app_database_url, redis_url=redis, extra_graphs=LOSS_GRAPHS, port=0)
     worker = start_worker(**ENVIRONMENT)
@@ -94,44 +106,175 @@ class Transcript:
                 messages[message["id"]] = messages.get(message["id"], "") + message["content"]
         return list(messages.values())
 
+    def check_report(self) -> None:
+        """Check that each recorded event of the graph `report` is there once, and in order."""
+        states = self.list_data("values")
+        assert self.list_data("updates") == [
+            {"prepare": {"topic": "salt"}},
+            {"write": {"messages": [states[-1]["messages"][-1]]}},
+            {"conclude": {"topic": "pepper"}},
+        ]
+        shown = [(len(state["messages"]), state.get("topic")) for state in states]
+        assert shown == [(1, None), (1, "salt"), (2, "salt"), (2, "pepper")]
+        tasks = [(task["name"], "result" in task) for task in self.list_data("tasks")]
+        assert tasks == [(name, ended) for name in ("prepare", "write", "conclude") for ended in (False, True)]
+        assert [point["metadata"]["step"] for point in self.list_data("checkpoints")] == [-1, 0, 1, 2, 3]
+        assert self.list_data("custom") == [{"progress": "prepared"}, {"progress": "writes"}, {"lives": 2}]
+        assert self.list_texts() == [describe_attempt(2)]
 
-async def _stream(scene: Scene, thread: str | None, graph: str, durability: str) -> list[Any]:
-    """Stream a run, whose worker is lost once the model has written something."""
-    parts = list[Any]()
-    async for part in scene.client.runs.stream(
-        thread, graph, input=scene.graph_input, stream_mode=MODES, durability=durability
-    ):
-        parts.append(part)
-        _act(scene, "".join(data[0]["content"] for event, data in ((p.event, p.data) for p in parts) if event == "messages"))
-    return parts
+
+async def _collect(scene: Scene, stream: AsyncGenerator[Any], *, acts: bool = False) -> Transcript:
+    seen, text = Transcript([]), ""
+    async for part in stream:
+        seen.parts.append(part)
+        text += part.data[0]["content"] if part.event == "messages" else ""
+        if acts and part.event == "messages":
+            scene.act(text)
+    return seen
 
 
-def _act(scene: Scene, text: str) -> None:
-    """Lose the worker after the first attempt wrote a part, and let the second end."""
-    if text == describe_attempt(1) and (scene.folder / "attempts").read_text() == "again ":
-        scene.lose_worker()
-    elif text.endswith(describe_attempt(2)):
-        scene.open_gate()
+async def _join_until(scene: Scene, stream: AsyncGenerator[Any], text: str) -> Transcript:
+    """Follow a stream until a text was written, and leave."""
+    seen = Transcript([])
+    async with aclosing(stream):
+        async for part in stream:
+            seen.parts.append(part)
+            if text in seen.list_texts():
+                break
+    return seen
 
 
 @pytest.mark.parametrize("durability", ["sync", "async"])
-@pytest.mark.parametrize("kind", ["thread", "stateless"])
-async def test_a_stream_has_each_recorded_event_once(scene: Scene, kind: str, durability: str) -> None:
-    thread = (await scene.client.threads.create())["thread_id"] if kind == "thread" else None
-    seen = Transcript(await _stream(scene, thread, "report", durability))
-    assert seen.list_data("updates") == [
-        {"prepare": {"topic": "salt"}},
-        {"write": {"messages": [seen.list_data("values")[-1]["messages"][-1]]}},
-        {"conclude": {"topic": "pepper"}},
-    ]
-    assert [(len(state["messages"]), state.get("topic")) for state in seen.list_data("values")] == [
-        (1, None), (1, "salt"), (2, "salt"), (2, "pepper")
-    ]
-    assert Counter((task["name"], "result" in task) for task in seen.list_data("tasks")) == {
-        (name, ended): 1 for name in ("prepare", "write", "conclude") for ended in (False, True)
-    }
-    assert [point["metadata"]["step"] for point in seen.list_data("checkpoints")] == [-1, 0, 1, 2, 3]
-    assert seen.list_data("custom") == [{"progress": "prepared"}, {"progress": "writes"}]
-    assert seen.list_texts() == [describe_attempt(2)]
+async def test_each_client_of_a_run_gets_each_recorded_event_once(scene: Scene, durability: str) -> None:
+    client, thread = scene.client, (await scene.client.threads.create())["thread_id"]
+    options: dict[str, Any] = {"input": scene.graph_input, "stream_mode": MODES, "durability": durability}
+    run = (await client.runs.create(thread, "report", **options))["run_id"]
+    left = await _join_until(scene, client.runs.join_stream(thread, run, last_event_id="-1"), describe_attempt(1))
+    seen = await _collect(scene, client.runs.join_stream(thread, run, last_event_id="-1"), acts=True)
+    seen.check_report()
     assert [one["attempt"] for one in seen.list_data("metadata")] == [1, 2]
-    assert [m["run_attempt"] for one, m in seen.list_data("messages") if one["content"]][::4] == [1, 2]
+    attempts = [metadata["run_attempt"] for message, metadata in seen.list_data("messages") if message["content"]]
+    assert attempts == sorted(attempts)
+    assert set(attempts) == {1, 2}
+    rest = await _collect(scene, client.runs.join_stream(thread, run, last_event_id=left.parts[-1].id))
+    Transcript([*left.parts, *rest.parts]).check_report()
+    late = await _collect(scene, client.runs.join_stream(thread, run, last_event_id="-1"))
+    late.check_report()
+    written = "".join(message["content"] for message, _ in late.list_data("messages"))
+    assert written == describe_attempt(2)
+
+
+@pytest.mark.parametrize("durability", ["async", "exit"])
+async def test_a_run_that_is_lost_before_it_stored_anything_begins_anew(scene: Scene, durability: str) -> None:
+    modes = ["values", "updates", "messages-tuple", "messages", "custom"]
+    stream = scene.client.runs.stream(
+        None, "only-report", input=scene.graph_input, stream_mode=modes, durability=durability
+    )
+    seen = await _collect(scene, stream, acts=True)
+    assert [len(state["messages"]) for state in seen.list_data("values")] == [1, 2]
+    assert len(seen.list_data("updates")) == 1
+    assert seen.list_data("custom") == [{"progress": "writes"}, {"lives": 2}]
+    assert seen.list_texts() == [describe_attempt(2)]
+    whole = dict[str, str]()
+    for part in seen.parts:
+        if part.event == "messages/partial":
+            whole |= {one["id"]: one["content"] for one in part.data}
+    assert list(whole.values()) == ["", describe_attempt(2)]
+
+
+async def test_a_worker_that_wakes_up_after_its_lease_adds_nothing(scene: Scene) -> None:
+    stopped, seen, text = scene.worker, Transcript([]), ""
+    stream = scene.client.runs.stream(None, "report", input=scene.graph_input, stream_mode=MODES)
+    async for part in stream:
+        seen.parts.append(part)
+        text += part.data[0]["content"] if part.event == "messages" else ""
+        if text == describe_attempt(1) and scene.count_attempts() == 1 and scene.worker is stopped:
+            stopped.signal(signal.SIGSTOP)
+            scene.worker = scene.start(**ENVIRONMENT)
+        if text.endswith(describe_attempt(2)) and not (scene.folder / "late").exists():
+            (scene.folder / "late").touch()
+            stopped.signal(signal.SIGCONT)
+            await asyncio.sleep(2)  # it may write in the meantime
+            scene.open_gate()
+    seen.check_report()
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_clients_of_a_thread_get_each_recorded_event_once(scene: Scene, transport: str) -> None:
+    client, headers = scene.client, {"x-api-key": scene.client.http.client.headers["x-api-key"]}
+    texts = list[tuple[str, Any]]()
+    async with client.threads.stream(assistant_id="report", transport=transport, headers=headers) as thread:
+        await thread.run.start(input=scene.graph_input)
+        following = asyncio.create_task(_follow_thread(scene, thread.thread_id, transport))
+        async for message in thread.messages:
+            text = "".join([part async for part in message.text])
+            whole = await message.output
+            texts.append((text, whole.response_metadata.get("finish_reason")))
+        output = await thread.output
+    assert [text for text, _ in texts] == [describe_attempt(1), describe_attempt(2)]
+    assert output["messages"][-1]["content"] == describe_attempt(2)
+    events = await following
+    of = {name: [e["params"]["data"] for e in events if e["method"] == name] for name in CHANNELS}
+    assert [one["node"] for one in of["updates"]] == ["prepare", "write", "conclude"]
+    assert [(len(one["messages"]), one.get("topic")) for one in of["values"]] == [
+        (1, None),
+        (1, "salt"),
+        (2, "salt"),
+        (2, "pepper"),
+    ]
+    tasks = [(one["name"], "result" in one) for one in of["tasks"]]
+    assert tasks == [(name, ended) for name in ("prepare", "write", "conclude") for ended in (False, True)]
+    assert [one["step"] for one in of["checkpoints"]] == [-1, 0, 1, 2, 3]
+    assert [one["payload"] for one in of["custom"]] == [{"progress": "prepared"}, {"progress": "writes"}, {"lives": 2}]
+    assert [one["event"] for one in of["lifecycle"]] == ["running", "running", "completed"]
+
+
+async def _follow_thread(scene: Scene, thread: str, transport: str) -> list[Any]:
+    """Return the events of a thread until its run ends, and act on what the model writes."""
+    events, text = list[Any](), ""
+    follow = _follow_socket if transport == "websocket" else _follow_sse
+    async with aclosing(follow(scene, thread)) as stream:
+        async for event in stream:
+            events.append(event)
+            data = event["params"]["data"]
+            if event["method"] == "messages":
+                text += data.get("delta", {}).get("text", "")
+                scene.act(text)
+            if event["method"] == "lifecycle" and data["event"] == "completed":
+                break
+    return events
+
+
+async def _follow_sse(scene: Scene, thread: str) -> AsyncGenerator[Any]:
+    body = {"channels": CHANNELS}
+    async for part in scene.client.http.stream(f"/threads/{thread}/stream/events", "POST", json=body):
+        yield part.data
+
+
+async def _follow_socket(scene: Scene, thread: str) -> AsyncGenerator[Any]:
+    url = f"{scene.base.replace('http', 'ws')}/langgraph/threads/{thread}/stream/events"
+    async with connect(url, additional_headers={"x-api-key": scene.client.http.client.headers["x-api-key"]}) as socket:
+        params = {"channels": CHANNELS}
+        await socket.send(orjson.dumps({"id": 1, "method": "subscription.subscribe", "params": params}).decode())
+        async for message in socket:
+            if "params" in (event := orjson.loads(message)):
+                yield event
+
+
+async def test_the_accumulators_of_use_stream_drop_what_is_withdrawn(scene: Scene) -> None:
+    folders = [scene.folder / name for name in ("run", "thread")]
+    for folder in folders:
+        folder.mkdir()
+    script = run_script("loss.mjs", scene.client, f"{scene.base}/langgraph", OFFING_FOLDER=str(scene.folder))
+    losing = asyncio.create_task(asyncio.to_thread(_lose_worker_when_written, scene, folders))
+    await script
+    await losing
+
+
+def _lose_worker_when_written(scene: Scene, folders: Sequence[Path]) -> None:
+    give_up = time.monotonic() + LIMIT_SECONDS / 2
+    while not all((folder / "seen").exists() for folder in folders) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    scene.lose_worker()
+    for folder in folders:
+        (folder / "late").touch()
