@@ -112,11 +112,11 @@ def _takes(earlier: EarlierEvents, name: str, data: Any) -> bool:
 
 
 async def _collect(sent: Sequence[Sent], *, position: int, was_lost: bool = True) -> EarlierEvents:
-    kept = [
+    entries = [
         KeptEvent(f"{nth}-0", StreamEvent(name, orjson.dumps(data), step), RUN, claim=1)
         for nth, (name, data, step) in enumerate(sent)
     ]
-    return await collect_earlier_events(_iterate(kept[::-1]), position, was_lost=was_lost)
+    return await collect_earlier_events(_iterate(entries[::-1]), position, was_lost=was_lost)
 
 
 async def _iterate(entries: Sequence[KeptEvent]) -> AsyncIterator[KeptEvent]:

@@ -45,7 +45,7 @@ class EarlierEvents:
     """By what they tell, oldest first."""
     written: list[KeptEvent] = field(default_factory=list[KeptEvent])
     """What models wrote after the checkpoint, oldest first."""
-    kept: bytes = b""
+    recorded: bytes = b""
     """JSON of events whose messages are not withdrawn."""
     last_values: KeptEvent | None = None
     """The last state of a superstep that is not executed again. `None` means none, or that it was compared."""
@@ -78,7 +78,7 @@ class EarlierEvents:
             for entries in self.unmatched.values():
                 while entries and entries[0].event.step < step:
                     entries.popleft()
-            self.unmatched = {told: entries for told, entries in self.unmatched.items() if entries}
+            self.unmatched = {identity: entries for identity, entries in self.unmatched.items() if entries}
         return [one.id for one in ended if one.event.step > self.position and "|" not in one.event.event]
 
     def list_withdrawn_ids(self) -> list[str]:
@@ -96,14 +96,14 @@ class EarlierEvents:
                 if name.startswith(MESSAGES):
                     _follow_message(open_messages, name, id, data)
                 elif name.startswith("messages/"):
-                    shown = f"messages/partial{name.removeprefix(name.partition('|')[0])}"
-                    open_messages[(shown, id)] = shown, [RemoveMessage(id)]
+                    event_name = f"messages/partial{name.removeprefix(name.partition('|')[0])}"
+                    open_messages[(event_name, id)] = event_name, [RemoveMessage(id)]
                 else:
                     open_messages[(name, id)] = name, [RemoveMessage(id), data[1]]
         yield from open_messages.values()
 
     def _is_withdrawn(self, entry: KeptEvent) -> bool:
-        return not any(f'"{id}"'.encode() in self.kept for id in _list_message_ids(entry))
+        return not any(f'"{id}"'.encode() in self.recorded for id in _list_message_ids(entry))
 
 
 async def collect_earlier_events(
@@ -129,7 +129,7 @@ def _sort_out(entries: Iterable[KeptEvent], position: int, *, was_lost: bool, ha
         name, step = entry.event.event, entry.event.step
         mode, is_beyond = name.partition("|")[0], step > position
         if name == "values" and not is_beyond:
-            sorted_out.last_values, sorted_out.kept = entry, entry.event.data
+            sorted_out.last_values, sorted_out.recorded = entry, entry.event.data
         if _is_written(name):
             sorted_out.written += [entry] if is_beyond else []
         elif name == LIFECYCLE or (name == "values" and step == position):
@@ -138,7 +138,7 @@ def _sort_out(entries: Iterable[KeptEvent], position: int, *, was_lost: bool, ha
             sorted_out.unmatched[_identify(name, entry.event.data)].append(entry)
             results += [entry.event.data] if mode in ("tasks", "updates") else []
     if not was_lost:
-        sorted_out.kept += b"".join(results)
+        sorted_out.recorded += b"".join(results)
     return sorted_out
 
 
@@ -158,22 +158,22 @@ def _list_message_ids(entry: KeptEvent) -> list[str]:
     return [str(id) for id in ids if id]
 
 
-def _follow_message(found: dict[tuple[str, str], tuple[str, Any]], name: str, id: str, data: Any) -> None:
+def _follow_message(events: dict[tuple[str, str], tuple[str, Any]], name: str, id: str, data: Any) -> None:
     """Note the end of a message that has begun. One that has ended needs none."""
     fields = cast(dict[str, Any], data["data"])
     if fields.get("event") == "message-start":
         end = {"event": "message-finish", "message_id": id, "run_id": fields.get("run_id")}
         reason = {"reason": WITHDRAWN, "metadata": {"finish_reason": WITHDRAWN}}
-        found[(name, id)] = name, {"node": data["node"], "data": end | reason}
+        events[(name, id)] = name, {"node": data["node"], "data": end | reason}
     elif fields.get("event") in ("message-finish", "error"):
-        found.pop((name, id), None)
+        events.pop((name, id), None)
 
 
 def _identify(name: str, data: bytes) -> bytes:
     """Return what an event tells, in a form that is the same when it comes again."""
     value = orjson.loads(data)
-    told = _find_checkpoint_id(value) or orjson.dumps(_without_volatile(value), option=orjson.OPT_SORT_KEYS)
-    return TASK_ID_PATTERN.sub("", name).encode() + b"\0" + told
+    content = _find_checkpoint_id(value) or orjson.dumps(_without_volatile(value), option=orjson.OPT_SORT_KEYS)
+    return TASK_ID_PATTERN.sub("", name).encode() + b"\0" + content
 
 
 def _find_checkpoint_id(value: Any) -> bytes:

@@ -133,7 +133,7 @@ class Checkpointer(BlockingCheckpointer):
         self._keeps_all, self._keep_latest = keeps_all, keep_latest
         self._triggers: frozenset[str] | None = None
         """Channels that trigger nodes of the run's own graph. `None` means that they are not known."""
-        self._forerunner: Callable[[], Awaitable[None]] | None = None
+        self._before_commit: Callable[[], Awaitable[None]] | None = None
         self.discard_memory()
 
     def discard_memory(self) -> None:
@@ -284,9 +284,9 @@ class Checkpointer(BlockingCheckpointer):
         """
         self._triggers = frozenset(channels)
 
-    def set_forerunner(self, forerunner: Callable[[], Awaitable[None]]) -> None:
-        """Set what must have ended before checkpoints are committed: their events reach the clients' stream."""
-        self._forerunner = forerunner
+    def set_before_commit(self, before_commit: Callable[[], Awaitable[None]]) -> None:
+        """Set what is awaited before checkpoints are committed, such as that clients have the events of a superstep."""
+        self._before_commit = before_commit
 
     def set_position(self, stored: StoredCheckpoint | None) -> RunPosition | None:
         """Use a stored checkpoint as the position of the thread. `None` means that nothing was saved yet."""
@@ -301,8 +301,8 @@ class Checkpointer(BlockingCheckpointer):
         due = tuple(self._due)
         for unsaved in due:
             await self._put_checkpoint(connection, unsaved)
-        if due and self._forerunner is not None:
-            await self._forerunner()
+        if due and self._before_commit is not None:
+            await self._before_commit()
         return due
 
     def confirm_saved(self, due: DueCheckpoints) -> None:

@@ -31,7 +31,7 @@ __all__ = ["start_worker"]
 ENVIRONMENT = {"OFFING_EXTRA_GRAPHS": LOSS_GRAPHS}
 CHANNELS = ["values", "updates", "messages", "lifecycle", "checkpoints", "tasks", "custom"]
 MODES = ["values", "updates", "messages-tuple", "tasks", "checkpoints", "custom"]
-LIMIT_SECONDS = 240
+LIMIT_SECONDS = 90
 
 StartWorker = Callable[..., Worker]
 
@@ -77,7 +77,6 @@ async def scene(start_worker: StartWorker, app_url: str, redis_url: str, tmp_pat
     settings = Settings(app_database_url=app_database_url, redis_url=redis, extra_graphs=LOSS_GRAPHS, port=0)
     worker = start_worker(**ENVIRONMENT)
     async with (
-        asyncio.timeout(LIMIT_SECONDS),
         serving(create_app(settings), settings) as base,
         Database(app_url, max_connections=2) as database,
     ):
@@ -125,18 +124,19 @@ class Transcript:
 
 async def _collect(scene: Scene, stream: AsyncGenerator[Any], *, acts: bool = False) -> Transcript:
     seen, text = Transcript([]), ""
-    async for part in stream:
-        seen.parts.append(part)
-        text += part.data[0]["content"] if part.event == "messages" else ""
-        if acts and part.event == "messages":
-            scene.act(text)
+    async with asyncio.timeout(LIMIT_SECONDS):
+        async for part in stream:
+            seen.parts.append(part)
+            text += part.data[0]["content"] if part.event == "messages" else ""
+            if acts and part.event == "messages":
+                scene.act(text)
     return seen
 
 
 async def _join_until(scene: Scene, stream: AsyncGenerator[Any], text: str) -> Transcript:
     """Follow a stream until a text was written, and leave."""
     seen = Transcript([])
-    async with aclosing(stream):
+    async with asyncio.timeout(LIMIT_SECONDS), aclosing(stream):
         async for part in stream:
             seen.parts.append(part)
             if text in seen.list_texts():
@@ -233,7 +233,7 @@ async def _follow_thread(scene: Scene, thread: str, transport: str) -> list[Any]
     """Return the events of a thread until its run ends, and act on what the model writes."""
     events, text = list[Any](), ""
     follow = _follow_socket if transport == "websocket" else _follow_sse
-    async with aclosing(follow(scene, thread)) as stream:
+    async with asyncio.timeout(LIMIT_SECONDS), aclosing(follow(scene, thread)) as stream:
         async for event in stream:
             events.append(event)
             data = event["params"]["data"]
