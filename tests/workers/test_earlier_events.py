@@ -35,8 +35,8 @@ async def test_the_state_of_the_checkpoint_is_not_sent_again() -> None:
     assert not _takes(earlier, "values", {"a": 2})  # a later superstep may leave the state as it is
     unchanged = await _collect([("values", {"a": 2}, 0), ("updates", {"b": None}, 1)], position=1)
     assert _takes(unchanged, "values", {"a": 2})
-    lost = await _collect([("values", {"a": 1}, 0), ("updates", {"b": 2}, 1)], position=1)
-    assert not _takes(lost, "values", {"a": 2})
+    without_values = await _collect([("values", {"a": 1}, 0), ("updates", {"b": 2}, 1)], position=1)
+    assert not _takes(without_values, "values", {"a": 2})
 
 
 async def test_a_subgraphs_event_is_the_same_although_the_id_of_its_task_differs() -> None:
@@ -67,13 +67,13 @@ async def test_messages_after_the_checkpoint_are_withdrawn() -> None:
     ]
     earlier = await _collect(sent, position=1)
     assert earlier.list_withdrawn_ids() == ["1-0", "2-0", "3-0", "4-0", "5-0"]
-    told = [(name, orjson.loads(dump_json(data))) for name, data in earlier.describe_withdrawals()]
-    assert [(name, data[0]["type"], data[0]["id"]) for name, data in told] == [
+    withdrawals = [(name, orjson.loads(dump_json(data))) for name, data in earlier.describe_withdrawals()]
+    assert [(name, data[0]["type"], data[0]["id"]) for name, data in withdrawals] == [
         ("messages|inner", "remove", "one"),
         ("messages|inner", "remove", "two"),
         ("messages/partial", "remove", "one"),
     ]
-    assert told[0][1][1] == {"node": "write"}
+    assert withdrawals[0][1][1] == {"node": "write"}
 
 
 async def test_a_message_of_a_recorded_state_is_not_withdrawn() -> None:
@@ -96,9 +96,9 @@ async def test_an_open_message_of_a_thread_is_finished_and_the_run_begins_again(
         (MESSAGES, {"node": "write", "data": {"event": "content-block-delta", **written}}, 1),
     ]
     earlier = await _collect(sent, position=-2)
-    [(name, told)] = earlier.describe_withdrawals()
-    assert (name, told["data"]["event"], told["data"]["reason"]) == (MESSAGES, "message-finish", "withdrawn")
-    assert (told["node"], told["data"]["message_id"], told["data"]["run_id"]) == ("write", "one", "call")
+    [(name, event)] = earlier.describe_withdrawals()
+    assert (name, event["data"]["event"], event["data"]["reason"]) == (MESSAGES, "message-finish", "withdrawn")
+    assert (event["node"], event["data"]["message_id"], event["data"]["run_id"]) == ("write", "one", "call")
     assert not _takes(earlier, LIFECYCLE, {"event": "running"})  # clients drop the message when they get it
     ended = {"node": "write", "data": {"event": "message-finish", **written}}
     assert not list((await _collect([*sent, (MESSAGES, ended, 1)], position=-2)).describe_withdrawals())

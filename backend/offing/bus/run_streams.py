@@ -198,7 +198,7 @@ class StreamSender:
         self._batches = BatchCounter(fence.number, fence.epoch)
         self._waiting: list[StreamEvent] = []
         self._sending: asyncio.Task[None] | None = None
-        self._given = self._handled = 0
+        self._total = self._handled = 0
         """Numbers of events that were given, and of those that were sent or given up."""
         self._attempted = asyncio.Event()
         """Is set by each attempt to send."""
@@ -206,7 +206,7 @@ class StreamSender:
 
     def send(self, event: StreamEvent) -> None:
         self._waiting.append(event)
-        self._given += 1
+        self._total += 1
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_waiting())
 
@@ -217,8 +217,8 @@ class StreamSender:
 
     async def settle(self) -> None:
         """Wait until everything that was given so far was sent, unless Redis is unavailable."""
-        given = self._given
-        while self._handled < given and self._result is Appended.ACCEPTED:
+        total = self._total
+        while self._handled < total and self._result is Appended.ACCEPTED:
             self._attempted.clear()
             await self._attempted.wait()
 

@@ -63,10 +63,10 @@ class Scene:
     def open_gate(self) -> None:
         (self.folder / "open").touch()
 
-    def act(self, text: str) -> None:
+    async def act(self, text: str) -> None:
         """Lose the worker after the first attempt wrote its text, and let the second one end."""
         if text.endswith(describe_attempt(1)) and self.count_attempts() == 1 and not (self.folder / "late").exists():
-            self.lose_worker()
+            await asyncio.to_thread(self.lose_worker)
         elif text.endswith(describe_attempt(2)):
             self.open_gate()
 
@@ -113,8 +113,8 @@ class Transcript:
             {"write": {"messages": [states[-1]["messages"][-1]]}},
             {"conclude": {"topic": "pepper"}},
         ]
-        shown = [(len(state["messages"]), state.get("topic")) for state in states]
-        assert shown == [(1, None), (1, "salt"), (2, "salt"), (2, "pepper")]
+        states_seen = [(len(state["messages"]), state.get("topic")) for state in states]
+        assert states_seen == [(1, None), (1, "salt"), (2, "salt"), (2, "pepper")]
         tasks = [(task["name"], "result" in task) for task in self.list_data("tasks")]
         assert tasks == [(name, ended) for name in ("prepare", "write", "conclude") for ended in (False, True)]
         assert [point["metadata"]["step"] for point in self.list_data("checkpoints")] == [-1, 0, 1, 2, 3]
@@ -129,7 +129,7 @@ async def _collect(scene: Scene, stream: AsyncGenerator[Any], *, acts: bool = Fa
             seen.parts.append(part)
             text += part.data[0]["content"] if part.event == "messages" else ""
             if acts and part.event == "messages":
-                scene.act(text)
+                await scene.act(text)
     return seen
 
 
@@ -202,18 +202,16 @@ async def test_a_worker_that_wakes_up_after_its_lease_adds_nothing(scene: Scene)
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
 async def test_clients_of_a_thread_get_each_recorded_event_once(scene: Scene, transport: str) -> None:
     client, headers = scene.client, {"x-api-key": scene.client.http.client.headers["x-api-key"]}
-    texts = list[tuple[str, Any]]()
-    async with client.threads.stream(assistant_id="report", transport=transport, headers=headers) as thread:
+    async with (
+        asyncio.timeout(LIMIT_SECONDS),
+        client.threads.stream(assistant_id="report", transport=transport, headers=headers) as thread,
+    ):
         await thread.run.start(input=scene.graph_input)
-        following = asyncio.create_task(_follow_thread(scene, thread.thread_id, transport))
-        async for message in thread.messages:
-            text = "".join([part async for part in message.text])
-            whole = await message.output
-            texts.append((text, whole.response_metadata.get("finish_reason")))
+        following = _follow_thread(scene, thread.thread_id, transport)
+        events, texts = await asyncio.gather(following, _read_messages(thread))
         output = await thread.output
-    assert [text for text, _ in texts] == [describe_attempt(1), describe_attempt(2)]
+    assert texts == [(describe_attempt(1), "withdrawn"), (describe_attempt(2), None)]
     assert output["messages"][-1]["content"] == describe_attempt(2)
-    events = await following
     of = {name: [e["params"]["data"] for e in events if e["method"] == name] for name in CHANNELS}
     assert [one["node"] for one in of["updates"]] == ["prepare", "write", "conclude"]
     assert [(len(one["messages"]), one.get("topic")) for one in of["values"]] == [
@@ -229,17 +227,26 @@ async def test_clients_of_a_thread_get_each_recorded_event_once(scene: Scene, tr
     assert [one["event"] for one in of["lifecycle"]] == ["running", "running", "completed"]
 
 
+async def _read_messages(thread: Any) -> list[tuple[str, str | None]]:
+    """Return the texts of the messages that models wrote, and why they ended."""
+    texts = list[tuple[str, str | None]]()
+    async for message in thread.messages:
+        text = "".join([part async for part in message.text])
+        texts.append((text, (await message.output).response_metadata.get("finish_reason")))
+    return texts
+
+
 async def _follow_thread(scene: Scene, thread: str, transport: str) -> list[Any]:
     """Return the events of a thread until its run ends, and act on what the model writes."""
     events, text = list[Any](), ""
     follow = _follow_socket if transport == "websocket" else _follow_sse
-    async with asyncio.timeout(LIMIT_SECONDS), aclosing(follow(scene, thread)) as stream:
+    async with aclosing(follow(scene, thread)) as stream:
         async for event in stream:
             events.append(event)
             data = event["params"]["data"]
             if event["method"] == "messages":
                 text += data.get("delta", {}).get("text", "")
-                scene.act(text)
+                await scene.act(text)
             if event["method"] == "lifecycle" and data["event"] == "completed":
                 break
     return events

@@ -22,8 +22,10 @@ async def test_events_of_an_outage_are_sent_afterwards_in_order(valkey: Valkey) 
         for number in (b"2", b"3"):
             sender.send(StreamEvent("values", number))
         await sender.settle()  # does not wait for the server
-        lost = await streams.append(TENANT, THREAD, new_id(), [StreamEvent("values", b"lost")], BatchCounter(1).next())
-        assert lost is Appended.UNAVAILABLE
+        result = await streams.append(
+            TENANT, THREAD, new_id(), [StreamEvent("values", b"lost")], BatchCounter(1).next()
+        )
+        assert result is Appended.UNAVAILABLE
         valkey.start()
         sender.send(StreamEvent("values", b"4"))
         await sender.flush()
@@ -52,8 +54,8 @@ async def test_a_claim_adds_nothing_after_a_later_one_or_an_end(valkey: Valkey) 
         await earlier.flush()
         later.send(StreamEvent("values", b"2"))
         await later.flush()
-        kept = [one.event.data async for one in streams.read_backwards(TENANT, THREAD, run)]
-        assert kept == [b"2", b"1"]
+        values = [one.event.data async for one in streams.read_backwards(TENANT, THREAD, run)]
+        assert values == [b"2", b"1"]
         await streams.append_end(TENANT, THREAD, ended, [StreamEvent("end", b"null")])
         result = await streams.append(TENANT, THREAD, ended, [StreamEvent("values", b"4")], BatchCounter(9).next())
         assert result is Appended.FENCED
