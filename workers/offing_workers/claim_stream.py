@@ -23,14 +23,19 @@ class ClaimStream:
 
     sender: StreamSender
     fence: FencingToken
-    _paths: CallPathTracker = field(default_factory=CallPathTracker)
+    _paths: CallPathTracker | None = None
+    """Knows the superstep of the graph. `None` means that its checkpoints tell it."""
+    _step: int = 0
+    """The superstep after the last checkpoint that was streamed."""
     _earlier: EarlierEvents = field(default_factory=lambda: EarlierEvents(FIRST_POSITION))
     _deletions: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
-    async def open(self, paths: CallPathTracker, position: int, *, was_lost: bool) -> None:
+    async def open(self, paths: CallPathTracker | None, position: int, *, was_lost: bool) -> None:
         """Begin after a checkpoint, and withdraw what models wrote after it.
 
-        `position` is the superstep of the checkpoint, `was_lost` whether the last claim ended without a release.
+        `paths` knows the superstep of a graph whose events come while it executes them. `None` means that they come
+        later, and that `pass_checkpoint` is called. `position` is the superstep of the checkpoint, `was_lost` whether
+        the last claim ended without a release.
         """
         self._paths, self._earlier = paths, EarlierEvents(position)
         if (self.fence.number, self.fence.epoch) <= (1, 0) or not await self.sender.begin():
@@ -42,9 +47,14 @@ class ClaimStream:
         for name, data in self._earlier.describe_withdrawals():
             self.send(name, data)
 
+    def pass_checkpoint(self, step: int) -> None:
+        """Note that all later events are those of the superstep after this one."""
+        self._step = step + 1
+
     def send(self, name: str, data: Any) -> None:
         """Send an event, unless clients have it from an earlier claim."""
-        step, encoded = max(self._paths.latest_superstep, self._earlier.position, 0), dump_json(data)
+        step = self._paths.latest_superstep if self._paths is not None else self._step
+        step, encoded = max(step, self._earlier.position, 0), dump_json(data)
         if self._earlier.unmatched and (stale := self._earlier.end_supersteps(step)):
             self._delete(stale)
         if not self._earlier.take(name, encoded):

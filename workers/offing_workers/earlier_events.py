@@ -51,16 +51,15 @@ class EarlierEvents:
     """The last state of a superstep that is not executed again. `None` means none, or that it was compared."""
     has_start: bool = False
     """Whether clients were told that the run began."""
+    _step: int = -1
+    """The superstep before which all have ended."""
 
     def take(self, name: str, data: bytes) -> bool:
         """Return whether clients have this event already. Each event is taken once."""
         if name == LIFECYCLE:  # clients drop what models wrote when a run begins
             return self.has_start and not self.written and b'"running"' in data
         if name == "values" and self.last_values is not None:
-            last, self.last_values = (
-                self.last_values.event,
-                None,
-            )  # LangGraph continues with the state of the checkpoint
+            last, self.last_values = self.last_values.event, None  # LangGraph begins with the checkpoint's state
             if last.step == self.position or _identify(name, last.data) == _identify(name, data):
                 return True
         if not self.unmatched or _is_written(name):
@@ -73,6 +72,9 @@ class EarlierEvents:
 
         Events of subgraphs are not among these: a subgraph continues from its own checkpoint.
         """
+        if step <= self._step:
+            return []
+        self._step = step
         ended = [entry for entries in self.unmatched.values() for entry in entries if entry.event.step < step]
         if ended:
             for entries in self.unmatched.values():

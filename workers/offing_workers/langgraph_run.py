@@ -9,7 +9,9 @@ from offing.bus.run_streams import END_EVENT, RunStreams
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.report import ReportDraft
 from offing.core.run import FencingToken, RunStatus
+from offing.kernel.call_path import CallPathTracker
 from offing.kernel.execution import GraphProgress
+from offing.kernel.graph_streams import EVENTS
 from offing.kernel.langgraph_events import EventEncoder
 from offing.kernel.langgraph_invocation import (
     GraphInvocation,
@@ -64,7 +66,13 @@ class LangGraphRun:
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
             streams_thread=arguments.streams_thread,
+            pass_checkpoint=self.stream.pass_checkpoint,
         )
+
+    async def open_stream(self, paths: CallPathTracker, position: int, *, was_lost: bool) -> None:
+        """Begin to send events after a checkpoint."""
+        comes_later = self.stored.arguments.streams_thread or EVENTS in self.stored.arguments.stream_modes
+        await self.stream.open(None if comes_later else paths, position, was_lost=was_lost)
 
     async def record_end(self, connection: Connection, status: RunStatus, progress: GraphProgress) -> None:
         """Record how the run leaves its thread, in the transaction that ends it."""

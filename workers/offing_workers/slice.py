@@ -365,7 +365,7 @@ class Slice:
         }
         if self._langgraph is not None:
             was_lost = self._claim.lease_expired or self._fence.epoch > 0
-            await self._langgraph.stream.open(loaded_run.active_run.paths, loaded_run.superstep, was_lost=was_lost)
+            await self._langgraph.open_stream(loaded_run.active_run.paths, loaded_run.superstep, was_lost=was_lost)
             checkpointer.set_before_commit(self._langgraph.stream.sender.settle)
             invocation = self._langgraph.build_invocation(has_begun=loaded_run.has_begun_graph)
             how |= {"durability": self._langgraph.durability, "invocation": invocation, "read_state": True}

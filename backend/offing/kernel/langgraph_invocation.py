@@ -37,6 +37,8 @@ class GraphInvocation:
     interrupt_after: Breakpoints = None
     streams_thread: bool = False
     """Whether the graph streams with LangGraph's v3 machinery, for the thread-centric protocol. `modes` is unused."""
+    pass_checkpoint: Callable[[int], None] | None = None
+    """Is called with the superstep of each checkpoint after it was streamed, if the graph streams `checkpoints`."""
 
     def list_stream_options(self) -> dict[str, Any]:
         """Return further arguments of LangGraph's `astream`."""

@@ -31,7 +31,9 @@ __all__ = ["start_worker"]
 ENVIRONMENT = {"OFFING_EXTRA_GRAPHS": LOSS_GRAPHS}
 CHANNELS = ["values", "updates", "messages", "lifecycle", "checkpoints", "tasks", "custom"]
 MODES = ["values", "updates", "messages-tuple", "tasks", "checkpoints", "custom"]
-LIMIT_SECONDS = 90
+LIMIT_SECONDS = 200
+
+pytestmark = pytest.mark.timeout(300)
 
 StartWorker = Callable[..., Worker]
 
