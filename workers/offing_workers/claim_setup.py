@@ -75,6 +75,8 @@ class LoadedRun:
     """Number of recorded calls to reuse."""
     parent_run_id: UUID | None
     """The parent run, which may wait for this run. `None` means that there is none."""
+    superstep: int
+    """The superstep of the checkpoint where the claim starts. -2 means that the graph begins with its input."""
 
 
 @dataclass(slots=True)
@@ -117,7 +119,7 @@ async def load_run(
         [] if epoch.is_first_claim or begun else await steps.list_last_steps(connection, row.id, StepKind.STARTED, 1)
     )
     parent = await child_runs.find_parent_id(connection, row.id) if row.kind == "child" else None
-    return LoadedRun(run, store, begun, begun or bool(started_steps), setup.recorded_calls.count, parent)
+    return LoadedRun(run, store, begun, begun or bool(started_steps), setup.recorded_calls.count, parent, after)
 
 
 async def _build_setup(

@@ -40,10 +40,12 @@ class ReplaySaver(InMemorySaver):
         return f"{int(str(current).partition('.')[0]) + 1 if current else 1:08d}"
 
 
-class _SilentSender:
+class _SilentStream:
     """Takes the events of a replay, which nobody follows."""
 
-    def send(self, _: Any) -> None: ...
+    def send(self, name: str, data: Any) -> None: ...
+
+    def pass_checkpoint(self, step: int) -> None: ...
 
 
 async def load_opening(database: Database, tenant_id: UUID, row: RunRow, graph: Graph) -> ReplayOpening | None:
@@ -68,8 +70,8 @@ async def load_opening(database: Database, tenant_id: UUID, row: RunRow, graph: 
         start = await _load_start(connection, store, row) if needs_state else None
     if start is not None and (stored.arguments.command or {}).get("resume") is not None:
         _check_resumed(row, graph)
-    sender: Any = _SilentSender()
-    run = LangGraphRun(tenant_id, row, stored, sender, choose_encoder(stored.arguments))
+    stream: Any = _SilentStream()
+    run = LangGraphRun(tenant_id, row, stored, stream, choose_encoder(stored.arguments))
     return ReplayOpening(run.build_input(), run.build_invocation(has_begun=False), start)
 
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import END_EVENT, RunStreams, StreamEvent, StreamSender
+from offing.bus.run_streams import END_EVENT, RunStreams
 from offing.core.langgraph_run import LANGGRAPH, RunArguments, explain_stop
 from offing.core.report import ReportDraft
-from offing.core.run import RunStatus, StopReason
+from offing.core.run import FencingToken, RunStatus, StopReason
+from offing.kernel.call_path import CallPathTracker
 from offing.kernel.execution import GraphProgress
+from offing.kernel.graph_streams import EVENTS
 from offing.kernel.langgraph_events import EventEncoder
 from offing.kernel.langgraph_invocation import (
     LIFECYCLE,
@@ -26,6 +28,7 @@ from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import Release, RunRow
+from offing_workers.claim_stream import ClaimStream, open_claim_stream
 
 RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
 """Keys of `configurable` that the run decides."""
@@ -38,7 +41,7 @@ class LangGraphRun:
     tenant_id: UUID
     row: RunRow
     stored: StoredArguments
-    sender: StreamSender
+    stream: ClaimStream
     encoder: EventEncoder | ThreadEventEncoder
 
     @property
@@ -60,12 +63,13 @@ class LangGraphRun:
             configurable=self._build_configurable(has_begun=has_begun),
             recursion_limit=None if limit is None else int(limit),
             tags=tuple(arguments.config.get("tags") or ()),
-            metadata={**(arguments.config.get("metadata") or {}), **self._describe()},
+            metadata={**(arguments.config.get("metadata") or {}), **self._describe(), "run_attempt": self.row.fence},
             context=arguments.context,
             interrupt_before=arguments.interrupt_before,
             interrupt_after=arguments.interrupt_after,
             follows_subgraphs=LIFECYCLE in arguments.stream_modes,
             streams_thread=arguments.streams_thread,
+            pass_checkpoint=self.stream.pass_checkpoint,
         )
 
     def explain_stop(self, graph: Graph, stop: StopReason, detail: str) -> str:
@@ -75,6 +79,11 @@ class LangGraphRun:
         """
         ends_itself = stop is StopReason.TURN_LIMIT and graph.langgraph_adapter is None
         return "" if ends_itself else explain_stop(stop, detail)
+
+    async def open_stream(self, paths: CallPathTracker, position: int, *, was_lost: bool) -> None:
+        """Begin to send events after a checkpoint."""
+        comes_later = self.stored.arguments.streams_thread or EVENTS in self.stored.arguments.stream_modes
+        await self.stream.open(None if comes_later else paths, position, was_lost=was_lost)
 
     async def record_end(self, connection: Connection, release: Release, progress: GraphProgress) -> None:
         """Record how the run leaves its thread, in the transaction that ends it."""
@@ -91,7 +100,7 @@ class LangGraphRun:
         for event in describe_end(self.row.graph, state, progress.interrupts, error):
             self._send(event)
         self._send((END_EVENT, None))
-        await self.sender.flush()
+        await self.stream.end()
 
     def draft_state_report(self, values: Mapping[str, Any]) -> ReportDraft | None:
         """Return a report of the final state, for a graph whose state has no text as its answer."""
@@ -102,8 +111,7 @@ class LangGraphRun:
             self._send(event)
 
     def _send(self, event: tuple[str, Any]) -> None:
-        name, data = event
-        self.sender.send(StreamEvent(name, dump_json(data)))
+        self.stream.send(*event)
 
     def _build_configurable(self, *, has_begun: bool) -> dict[str, Any]:
         fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
@@ -120,7 +128,7 @@ class LangGraphRun:
 
 
 async def load_langgraph_run(
-    connection: Connection, tenant_id: UUID, row: RunRow, streams: RunStreams | None
+    connection: Connection, fence: FencingToken, row: RunRow, streams: RunStreams | None
 ) -> LangGraphRun | None:
     """Return what a client of LangGraph's API asked for. `None` means that another client made the run.
 
@@ -132,8 +140,8 @@ async def load_langgraph_run(
     if streams is None:
         raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
     stored = await langgraph_runs.find_arguments(connection, row.id)
-    sender = StreamSender(streams, tenant_id, row.thread_id, row.id)
-    return LangGraphRun(tenant_id, row, stored, sender, choose_encoder(stored.arguments))
+    stream = open_claim_stream(streams, row.thread_id, fence)
+    return LangGraphRun(fence.tenant_id, row, stored, stream, choose_encoder(stored.arguments))
 
 
 def choose_encoder(arguments: RunArguments) -> EventEncoder | ThreadEventEncoder:

@@ -198,7 +198,7 @@ class Slice:
                 shows_input=row.protocol == LANGGRAPH,
             )
             opened_run = await self._load_run(connection, row, saver, graph)
-            self._langgraph = await load_langgraph_run(connection, self._fence.tenant_id, row, self._run_streams)
+            self._langgraph = await load_langgraph_run(connection, self._fence, row, self._run_streams)
             start = await self._send_start_step(connection, row, opened_run)
         if start is not None:
             self._has_start_step = True
@@ -366,6 +366,9 @@ class Slice:
             "control": self._claimed_run.control,
         }
         if self._langgraph is not None:
+            was_lost = self._claim.lease_expired or self._fence.epoch > 0
+            await self._langgraph.open_stream(loaded_run.active_run.paths, loaded_run.superstep, was_lost=was_lost)
+            checkpointer.set_before_commit(self._langgraph.stream.sender.settle)
             invocation = self._langgraph.build_invocation(has_begun=loaded_run.has_begun_graph)
             how |= {"durability": self._langgraph.durability, "invocation": invocation, "read_state": True}
         self._progress = await execute_graph(
@@ -492,6 +495,8 @@ class Slice:
             )
             if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
                 await checkpointer.flush(connection)
+            if self._langgraph is not None:
+                await self._langgraph.stream.sender.settle()
             if self._langgraph is not None and release.status in TERMINAL_STATUSES:
                 await self._langgraph.record_end(connection, release, self._progress)
             await runs.release_run(connection, self._fence, release)

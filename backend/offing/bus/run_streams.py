@@ -7,7 +7,7 @@ Redis, and a reader takes the end of a run from Postgres.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,6 +18,8 @@ import structlog
 from redis.asyncio import Redis
 
 from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS, stream_channel_name
+from offing.bus.stream_fences import APPEND, BEGIN, LAST_BATCH, Appended, Batch, BatchCounter
+from offing.core.run import FencingToken
 
 KEPT_SECONDS = 3600
 """Time for which a stream is kept after its last event."""
@@ -37,6 +39,12 @@ END_EVENT = "end"
 FIRST_ID = "0"
 """The id before the first event of every stream."""
 
+MAX_BATCH_EVENTS = 500
+"""Maximum number of events that are appended together. They get the same time."""
+
+PAGE_EVENTS = 500
+"""Number of events that are read together."""
+
 MAX_CLOCK_DIFFERENCE = timedelta(seconds=30)
 """Difference between the clocks of Postgres and Redis up to which no event of a run is missed."""
 
@@ -51,6 +59,8 @@ class StreamEvent:
     """Its name: a stream mode, with the namespace of a subgraph after a vertical bar."""
     data: bytes
     """JSON."""
+    step: int = 0
+    """The superstep of the run's own graph that had begun last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,8 @@ class KeptEvent:
     """Its place in the stream: milliseconds and a number."""
     event: StreamEvent
     run_id: UUID
+    claim: int = 0
+    """The number of the claim that sent it. 0 means that it came from no claim."""
 
 
 class RunStreams:
@@ -70,6 +82,7 @@ class RunStreams:
         self._redis: Redis = Redis.from_url(
             redis_url, socket_connect_timeout=PUBLISH_TIMEOUT_SECONDS, socket_timeout=4 * PUBLISH_TIMEOUT_SECONDS
         )
+        self._append, self._begin = self._redis.register_script(APPEND), self._redis.register_script(BEGIN)
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,32 +90,33 @@ class RunStreams:
     async def __aexit__(self, *_: object) -> None:
         await self._redis.aclose()
 
-    async def append(self, tenant_id: UUID, thread_id: UUID, run_id: UUID, events: Sequence[StreamEvent]) -> bool:
-        """Append events and wake the readers. Return whether Redis accepted them."""
-        key = _stream_key(tenant_id, thread_id)
+    async def append(
+        self, tenant_id: UUID, thread_id: UUID, run_id: UUID, events: Sequence[StreamEvent], batch: Batch
+    ) -> Appended:
+        """Append events and wake the readers, all of them or none. The same batch may be sent again."""
+        arguments: list[Any] = [batch.order, batch.bound, KEPT_SECONDS, MAX_KEPT_EVENTS, run_id.bytes, batch.claim]
+        arguments.append(stream_channel_name(tenant_id, thread_id))
+        for event in events:
+            arguments += (event.event, event.data, event.step)
+        keys = [_stream_key(tenant_id, thread_id), _fence_key(tenant_id, run_id)]
         try:
-            async with self._redis.pipeline(
-                transaction=True
-            ) as pipe:  # all of them or none, so that they can be sent again
-                for event in events:
-                    fields: dict[Any, Any] = {"event": event.event, "data": event.data, "run": run_id.bytes}
-                    pipe.xadd(key, fields, maxlen=MAX_KEPT_EVENTS, approximate=True)
-                pipe.expire(key, KEPT_SECONDS)
-                pipe.publish(stream_channel_name(tenant_id, thread_id), b'{"steps":[]}')
-                await pipe.execute()
+            return Appended(await self._append(keys=keys, args=arguments))
         except REDIS_ERRORS as error:
             log.warning("events of a stream were not published", run=str(run_id), error=type(error).__name__)
-            return False
-        return True
+            return Appended.UNAVAILABLE
 
     async def append_end(self, tenant_id: UUID, thread_id: UUID, run_id: UUID, events: Sequence[StreamEvent]) -> None:
         """Append the last events of a run whose worker could not, once even if several readers notice it."""
+        await self.append(tenant_id, thread_id, run_id, events, LAST_BATCH)
+
+    async def begin_claim(self, tenant_id: UUID, run_id: UUID, batches: BatchCounter) -> bool:
+        """Refuse what earlier claims of a run append from now on. Return whether Redis did so."""
         try:
-            is_first = await self._redis.set(_mark_key("ended", tenant_id, run_id), b"1", nx=True, ex=KEPT_SECONDS)
-        except REDIS_ERRORS:
-            return
-        if is_first:
-            await self.append(tenant_id, thread_id, run_id, events)
+            await self._begin(keys=[_fence_key(tenant_id, run_id)], args=[batches.first_order, KEPT_SECONDS])
+        except REDIS_ERRORS as error:
+            log.warning("earlier claims were not kept out of a stream", run=str(run_id), error=type(error).__name__)
+            return False
+        return True
 
     async def mark_told(self, tenant_id: UUID, run_id: UUID) -> None:
         """Remember that a client which follows only the course of the runs was told of the end of this one."""
@@ -131,6 +145,23 @@ class RunStreams:
             return []
         return [_parse_entry(id, fields) for id, fields in rows]
 
+    async def read_backwards(self, tenant_id: UUID, thread_id: UUID, run_id: UUID) -> AsyncIterator[KeptEvent]:
+        """Return the events of a run, the latest first. It ends early if Redis is unavailable."""
+        edge = "+"
+        while page := await self._read_page(tenant_id, thread_id, edge):
+            for entry in page:
+                if entry.run_id == run_id:
+                    yield entry
+            edge = f"({page[-1].id}"
+
+    async def _read_page(self, tenant_id: UUID, thread_id: UUID, edge: str) -> list[KeptEvent]:
+        try:
+            rows: Any = await self._redis.xrevrange(_stream_key(tenant_id, thread_id), max=edge, count=PAGE_EVENTS)
+        except REDIS_ERRORS as error:
+            log.warning("a stream was not read", thread=str(thread_id), error=type(error).__name__)
+            return []
+        return [_parse_entry(id, fields) for id, fields in rows]
+
     async def find_last_id(self, tenant_id: UUID, thread_id: UUID) -> str:
         """Return the id of the last event. `FIRST_ID` means that there is none."""
         try:
@@ -141,29 +172,41 @@ class RunStreams:
 
     async def delete(self, tenant_id: UUID, thread_id: UUID, run_id: UUID) -> None:
         """Delete the events of a deleted run."""
-        key, last = _stream_key(tenant_id, thread_id), FIRST_ID
+        last = FIRST_ID
+        while batch := await self.read_after(tenant_id, thread_id, last):
+            await self.delete_events(tenant_id, thread_id, [entry.id for entry in batch if entry.run_id == run_id])
+            last = batch[-1].id
+
+    async def delete_events(self, tenant_id: UUID, thread_id: UUID, ids: Sequence[str]) -> None:
+        """Delete events. If Redis is unavailable, they expire."""
         try:
-            while batch := await self.read_after(tenant_id, thread_id, last):
-                if ids := [entry.id for entry in batch if entry.run_id == run_id]:
-                    await self._redis.xdel(key, *ids)
-                last = batch[-1].id
+            if ids:
+                await self._redis.xdel(_stream_key(tenant_id, thread_id), *ids)
         except REDIS_ERRORS as error:
-            log.warning("events were not deleted; they expire", run=str(run_id), error=type(error).__name__)
+            log.warning("events were not deleted; they expire", thread=str(thread_id), error=type(error).__name__)
 
 
 class StreamSender:
     """Sends the events of one claimed run in order, in the background and as few messages as possible.
 
-    While Redis is away, events wait for it. After `MAX_OUTAGE_SECONDS` they are given up.
+    While Redis is away, events wait for it. After `MAX_OUTAGE_SECONDS` they are given up. None are sent after a later
+    claim of the run has begun.
     """
 
-    def __init__(self, streams: RunStreams, tenant_id: UUID, thread_id: UUID, run_id: UUID) -> None:
-        self._streams, self._tenant, self._thread, self._run = streams, tenant_id, thread_id, run_id
+    def __init__(self, streams: RunStreams, thread_id: UUID, fence: FencingToken) -> None:
+        self._streams, self._tenant, self._thread, self._run = streams, fence.tenant_id, thread_id, fence.run_id
+        self._batches = BatchCounter(fence.number, fence.epoch)
         self._waiting: list[StreamEvent] = []
         self._sending: asyncio.Task[None] | None = None
+        self._total = self._handled = 0
+        """Numbers of events that were given, and of those that were sent or given up."""
+        self._attempted = asyncio.Event()
+        """Is set by each attempt to send."""
+        self._result = Appended.ACCEPTED
 
     def send(self, event: StreamEvent) -> None:
         self._waiting.append(event)
+        self._total += 1
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send_waiting())
 
@@ -172,18 +215,47 @@ class StreamSender:
         while self._sending is not None and not self._sending.done():
             await asyncio.wait({self._sending})
 
+    async def settle(self) -> None:
+        """Wait until everything that was given so far was sent, unless Redis is unavailable."""
+        total = self._total
+        while self._handled < total and self._result is Appended.ACCEPTED:
+            self._attempted.clear()
+            await self._attempted.wait()
+
+    async def begin(self) -> bool:
+        """Refuse what earlier claims of the run append from now on. Return whether Redis did so."""
+        return await self._streams.begin_claim(self._tenant, self._run, self._batches)
+
+    def read_backwards(self) -> AsyncIterator[KeptEvent]:
+        """Return the events of the run, the latest first."""
+        return self._streams.read_backwards(self._tenant, self._thread, self._run)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """Delete events from the stream."""
+        await self._streams.delete_events(self._tenant, self._thread, ids)
+
     async def _send_waiting(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, []
+            batch, self._waiting = self._waiting[:MAX_BATCH_EVENTS], self._waiting[MAX_BATCH_EVENTS:]
             await self._send_batch(batch)
+            self._handled += len(batch)
+            self._attempted.set()
 
-    async def _send_batch(self, batch: Sequence[StreamEvent]) -> None:
-        give_up = asyncio.get_running_loop().time() + MAX_OUTAGE_SECONDS
-        while not await self._streams.append(self._tenant, self._thread, self._run, batch):
+    async def _send_batch(self, events: Sequence[StreamEvent]) -> None:
+        give_up, batch = asyncio.get_running_loop().time() + MAX_OUTAGE_SECONDS, self._batches.next()
+        while (await self._try_batch(events, batch)) is Appended.UNAVAILABLE:
             if asyncio.get_running_loop().time() > give_up:
-                log.warning("events of a stream were given up", run=str(self._run), events=len(batch))
+                log.warning("events of a stream were given up", run=str(self._run), events=len(events))
                 return
             await asyncio.sleep(RETRY_SECONDS)
+
+    async def _try_batch(self, events: Sequence[StreamEvent], batch: Batch) -> Appended:
+        if self._result is not Appended.FENCED:
+            self._result = await self._streams.append(self._tenant, self._thread, self._run, events, batch)
+            if self._result is Appended.FENCED:
+                log.info("a later claim has the stream", run=str(self._run), claim=batch.claim, events=len(events))
+        self._attempted.set()
+        return self._result
 
 
 def find_position(moment: datetime) -> str:
@@ -192,11 +264,16 @@ def find_position(moment: datetime) -> str:
 
 
 def _parse_entry(id: bytes, fields: dict[bytes, bytes]) -> KeptEvent:
-    return KeptEvent(id.decode(), StreamEvent(fields[b"event"].decode(), fields[b"data"]), UUID(bytes=fields[b"run"]))
+    event = StreamEvent(fields[b"event"].decode(), fields[b"data"], int(fields.get(b"step", 0)))
+    return KeptEvent(id.decode(), event, UUID(bytes=fields[b"run"]), int(fields.get(b"claim", 0)))
 
 
 def _stream_key(tenant_id: UUID, thread_id: UUID) -> str:
     return f"offing:events:{tenant_id}:{thread_id}"
+
+
+def _fence_key(tenant_id: UUID, run_id: UUID) -> str:
+    return _mark_key("stream-fence", tenant_id, run_id)
 
 
 def _mark_key(mark: str, tenant_id: UUID, run_id: UUID) -> str:

@@ -10,7 +10,7 @@ task writes from which a channel is rebuilt. All other writes of finished tasks 
 are written if a slice ends within a superstep.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from secrets import token_hex
@@ -134,6 +134,7 @@ class Checkpointer(BlockingCheckpointer):
         self._keeps_all, self._keep_latest = keeps_all, keep_latest
         self._triggers: frozenset[str] | None = None
         """Channels that trigger nodes of the run's own graph. `None` means that they are not known."""
+        self._before_commit: Callable[[], Awaitable[None]] | None = None
         self.discard_memory()
 
     def discard_memory(self) -> None:
@@ -284,6 +285,10 @@ class Checkpointer(BlockingCheckpointer):
         """
         self._triggers = frozenset(channels)
 
+    def set_before_commit(self, before_commit: Callable[[], Awaitable[None]]) -> None:
+        """Set what is awaited before checkpoints are committed, such as that clients have the events of a superstep."""
+        self._before_commit = before_commit
+
     def set_position(self, stored: StoredCheckpoint | None) -> RunPosition | None:
         """Use a stored checkpoint as the position of the thread. `None` means that nothing was saved yet."""
         self._stored, self._has_unread_position = stored, True
@@ -297,6 +302,8 @@ class Checkpointer(BlockingCheckpointer):
         due = tuple(self._due)
         for unsaved in due:
             await self._put_checkpoint(connection, unsaved)
+        if due and self._before_commit is not None:
+            await self._before_commit()
         return due
 
     def confirm_saved(self, due: DueCheckpoints) -> None:

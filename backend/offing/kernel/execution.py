@@ -219,7 +219,8 @@ def _open_stream(
 
         return stream_protocol(runnable, observe_task=observe_task, **options)
     streams = stream_events if EVENTS in invocation.modes else stream_values
-    modes = [mode for mode in dict.fromkeys([*modes, *invocation.modes]) if mode != EVENTS]
+    known = [mode if mode != EVENTS else "checkpoints" for mode in invocation.modes]  # they tell the superstep
+    modes = list(dict.fromkeys([*modes, *known]))
     return streams(runnable, **options, stream_mode=modes, subgraphs=watched or invocation.with_subgraphs)
 
 
@@ -227,6 +228,8 @@ async def _show_chunk(invocation: GraphInvocation, namespace: tuple[str, ...], m
     """Pass a streamed value on to the client, if it asked for it."""
     if invocation.shows(namespace, mode):
         await invocation.observe(namespace, mode, chunk)
+    if mode == "checkpoints" and not namespace and invocation.pass_checkpoint is not None:
+        invocation.pass_checkpoint(chunk["metadata"]["step"])
 
 
 def _build_runtime_context(graph: Graph, run: ActiveRun, invocation: GraphInvocation | None) -> Any:
@@ -242,7 +245,7 @@ def _build_config(graph: Graph, run: ActiveRun, thread_id: str, invocation: Grap
     spans = run.components.spans.node_spans
     config: dict[str, Any] = {
         "configurable": {**(invocation.configurable if invocation else {}), "thread_id": thread_id},
-        "callbacks": [*([run.paths] if _is_watched(graph) else []), *([spans] if spans else [])],
+        "callbacks": [*([run.paths] if invocation or _is_watched(graph) else []), *([spans] if spans else [])],
     }
     if graph.langgraph_adapter is None:
         return {**config, "recursion_limit": MAX_SUPERSTEPS}

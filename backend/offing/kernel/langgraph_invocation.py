@@ -42,6 +42,8 @@ class GraphInvocation:
     """Whether the tasks of subgraphs are shown in any case, because the client wants to know when subgraphs end."""
     streams_thread: bool = False
     """Whether the graph streams with LangGraph's v3 machinery, for the thread-centric protocol. `modes` is unused."""
+    pass_checkpoint: Callable[[int], None] | None = None
+    """Is called with the superstep of each checkpoint after it was streamed, if the graph streams `checkpoints`."""
 
     def shows(self, namespace: Namespace, mode: str) -> bool:
         """Return whether a streamed value is shown."""

@@ -26,7 +26,7 @@ FIND_ARGUMENTS = "select arguments, assistant_id from langgraph_run where run_id
 RUN_COLUMNS = """
     run.id, run.thread_id, request.assistant_id, run.graph, run.created_at,
     coalesce(run.ended_at, run.started_at, run.created_at), run.status, run.stop_reason, run.error, run.enqueued,
-    request.metadata, request.multitask, request.arguments
+    request.metadata, request.multitask, request.arguments, run.fence
 """
 
 GET_RUN = f"""
@@ -121,6 +121,8 @@ class LangGraphRunRow:
     metadata: dict[str, Any]
     multitask: Multitask
     arguments: RunArguments
+    claims: int
+    """How many times workers have claimed the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,8 @@ async def find_first_checkpoint(connection: Connection, run_id: UUID) -> FirstCh
 
 
 def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
-    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, metadata, multitask, arguments = row
+    id, thread, assistant, graph, created, updated, status, stop, error, enqueued, *request, claims = row
+    metadata, multitask, arguments = request
     return LangGraphRunRow(
         id,
         thread,
@@ -267,6 +270,7 @@ def _run_from_row(row: Sequence[Any]) -> LangGraphRunRow:
         metadata,
         Multitask(multitask),
         RunArguments.from_json(arguments),
+        claims,
     )
 
 

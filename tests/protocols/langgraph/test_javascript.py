@@ -16,15 +16,15 @@ LIMIT_SECONDS = 150
 
 
 async def test_the_javascript_client_drives_runs(client: Client, base: str) -> None:
-    await _run("client.mjs", client, f"{base}/langgraph")
+    await run_script("client.mjs", client, f"{base}/langgraph")
 
 
 async def test_a_page_with_use_stream_is_reloaded_in_mid_stream(client: Client, base: str, tmp_path: Path) -> None:
     browser_is_here()
-    await _run("use-stream.mjs", client, base, OFFING_GATE=str(tmp_path / "open"), OFFING_CHROMIUM=str(CHROMIUM))
+    await run_script("use-stream.mjs", client, base, OFFING_GATE=str(tmp_path / "open"), OFFING_CHROMIUM=str(CHROMIUM))
 
 
-async def _run(script: str, client: Client, url: str, **more: str) -> None:
+async def run_script(script: str, client: Client, url: str, **more: str) -> None:
     """Run a script with node. It fails with what the script printed."""
     if shutil.which("node") is None or not (FOLDER / "node_modules").is_dir():
         unavailable(f"LangGraph's JavaScript clients are not installed: run `npm ci` in {FOLDER}")

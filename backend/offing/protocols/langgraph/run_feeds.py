@@ -54,7 +54,7 @@ class RunFeed:
 
     async def read_events(self) -> AsyncGenerator[bytes]:
         """Return the events of the run until it ends, as server-sent events."""
-        yield encode_event("metadata", dump_json({"run_id": str(self.run.id), "attempt": 1}))
+        yield encode_event("metadata", dump_json({"run_id": str(self.run.id), "attempt": max(self.run.claims, 1)}))
         async with aclosing(self._follow()) as events:
             async for entry in events:
                 if entry is None:
@@ -116,7 +116,7 @@ class RunFeed:
             return True
         mode = entry.event.event.partition("|")[0]
         kinds = {mode, "messages-tuple"} if mode == "messages" else {mode.partition("/")[0]}
-        return mode == "error" or bool(kinds & self.modes)
+        return mode in ("error", "metadata") or bool(kinds & self.modes)
 
 
 class FeedResponse(StreamingResponse):

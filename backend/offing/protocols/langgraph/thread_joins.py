@@ -43,7 +43,7 @@ class ThreadJoin:
         name, data, run = entry.event.event, entry.event.data, str(entry.run_id)
         shows_course = bool(self.modes & {"run_modes", "lifecycle"})
         if is_first and shows_course:
-            yield "metadata", dump_json({"run_id": run, "attempt": 1})
+            yield "metadata", dump_json({"run_id": run, "attempt": max(entry.claim, 1)})
         if name == END_EVENT:
             if shows_course:
                 yield "run_done", dump_json({"run_id": run})
