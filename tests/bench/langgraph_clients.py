@@ -57,7 +57,7 @@ class Endpoint:
         async for part in self._choose(number).runs.stream(None, counting.name, input={"seen": 0}):
             if last is None and part.event == "values":
                 self.first_events.append(time.perf_counter() - began)
-            last = part.data
+            last = last if part.event == "end" else part.data
         assert last == {"seen": 3}, last
 
     def _choose(self, number: int) -> Any:
@@ -66,7 +66,7 @@ class Endpoint:
     def measure_cpu(self) -> Mapping[str, float]:
         """Return the CPU seconds so far, by what the processes are."""
         own = {name: sum(map(cpu_seconds, pids)) for name, pids in self.pids.items()}
-        return own | measure_servers() | {"client": time.process_time()}
+        return {**own, **measure_servers(), "client": time.process_time()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,8 @@ def _first_events(clients: int, ours: Endpoint, bare: Endpoint) -> list[Measurem
     ours.first_events, bare.first_events = [], []
     if len(times) < 2:
         return []
-    what = f"from submission by LangGraph's client to the graph's first event, {clients} client{'s' if clients > 1 else ''}"
+    beside = f"{clients} client{'s' if clients > 1 else ''}"
+    what = f"from submission by LangGraph's client to the graph's first event, {beside}"
     return [Measurement(f"{what}, median", (times[0],), "ms", (times[1],), aim=FIRST_EVENT if clients == 1 else None)]
 
 
