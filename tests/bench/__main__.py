@@ -79,7 +79,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "latency": OnStack(lambda one, _: latency(one), 5),
     "throughput": OnStack(throughput, 5),
     "cost": OnStack(whole_cost, 5),
-    "langgraph": OnStack(langgraph_clients, 5),
+    "langgraph": OnStack(langgraph_clients, 3),
     "turns": OnStack(lambda one, _: per_turn(one), 5),
     "supersteps": OnStack(supersteps, 5),
     "long": OnStack(long_run, 3),

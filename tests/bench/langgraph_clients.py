@@ -26,7 +26,7 @@ from tests.bench.ratios import cpu_seconds
 from tests.bench.whole_cost import measure_servers
 from tests.ports import free_port
 
-RUNS = 160
+RUNS = 96
 """Runs of a round, for each way and number of clients."""
 
 BARE_PROCESSES = 2
