@@ -17,7 +17,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.bench.ratios import cpu_seconds
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
