@@ -41,10 +41,12 @@ NAMES_OF_LOCK = {"": "without the checkpointer's lock", "--lock": "with the chec
 class Endpoint:
     """A server for LangGraph's clients, and what its runs took."""
 
-    clients: Sequence[Any]
-    """One for each process that answers."""
+    keys: Mapping[str, str]
+    """The address of each process that answers, with its key. Empty means none."""
     pids: Mapping[str, Sequence[int]]
     """Its processes beside Postgres and Valkey, by what they are."""
+    clients: Sequence[Any] = ()
+    """One for each address, while runs are measured."""
     first_events: list[float] = field(default_factory=list[float])
     """Seconds from submission to the first event that a graph streamed."""
 
@@ -88,8 +90,8 @@ async def langgraph_clients(client: Client, servers: ServerUrls) -> list[Measure
         ours = await stack.enter_async_context(_open_offing(client, servers))
         bare = {lock: await stack.enter_async_context(_open_bare(servers, lock)) for lock in NAMES_OF_LOCK}
         for endpoint in (ours, *bare.values()):
-            for number in range(10):
-                await endpoint.stream(number)
+            await _take(endpoint, "stream", 2, 20)
+            endpoint.first_events.clear()
         return [
             measurement
             for clients in RATE_AIMS
@@ -134,34 +136,33 @@ def _first_events(clients: int, ours: Endpoint, bare: Endpoint) -> list[Measurem
     return [Measurement(f"{what}, median", (times[0],), "ms", (times[1],), aim=FIRST_EVENT if clients == 1 else None)]
 
 
-async def _take(endpoint: Endpoint, way: str, clients: int) -> Taken:
-    before, began = endpoint.measure_cpu(), time.perf_counter()
+async def _take(endpoint: Endpoint, way: str, clients: int, runs: int = RUNS) -> Taken:
+    """Measure runs over new connections, because servers close those that were idle."""
 
     async def go(number: int) -> None:
-        for _ in range(RUNS // clients):
+        for _ in range(runs // clients):
             await WAYS[way](endpoint, number)
 
-    await asyncio.gather(*(go(number) for number in range(clients)))
-    seconds = time.perf_counter() - began
-    return Taken(
-        RUNS / seconds, {name: (after - before[name]) / RUNS for name, after in endpoint.measure_cpu().items()}
-    )
+    async with _open_clients(endpoint.keys) as endpoint.clients:
+        before, began = endpoint.measure_cpu(), time.perf_counter()
+        await asyncio.gather(*(go(number) for number in range(clients)))
+        seconds = time.perf_counter() - began
+        spent = {name: (after - before[name]) / runs for name, after in endpoint.measure_cpu().items()}
+    return Taken(runs / seconds, spent)
 
 
 @asynccontextmanager
 async def _open_offing(client: Client, servers: ServerUrls) -> AsyncGenerator[Endpoint]:
     key = await create_key(client.database)
     with open_api_process(ROOT, servers, free_port(), key, {"OFFING_EXTRA_GRAPHS": NAMES}) as api:
-        async with _open_clients({f"{api.url}/langgraph": key}) as clients:
-            yield Endpoint(clients, {"api": (api.pid,), "worker": (worker_pid(),)})
+        yield Endpoint({f"{api.url}/langgraph": key}, {"api": (api.pid,), "worker": (worker_pid(),)})
 
 
 @asynccontextmanager
 async def _open_bare(servers: ServerUrls, lock: str) -> AsyncGenerator[Endpoint]:
     with ExitStack() as stack:
         processes = dict(stack.enter_context(_serve_bare(servers, lock)) for _ in range(BARE_PROCESSES))
-        async with _open_clients(dict.fromkeys(processes, "")) as clients:
-            yield Endpoint(clients, {"bare": list(processes.values())})
+        yield Endpoint(dict.fromkeys(processes, ""), {"bare": list(processes.values())})
 
 
 @contextmanager

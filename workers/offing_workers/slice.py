@@ -532,7 +532,7 @@ class Slice:
         """Notify workers of the run that follows in the thread: one that the end has queued, or one that came late.
 
         The end does not see a run that was enqueued at the same moment. A look without a lock is enough here, because
-        whoever enqueues a run looks, too, after it is stored.
+        the process that enqueues a run looks, too, after the run is stored.
         """
         async with self._pool.transaction(self._fence.tenant_id, pipelined=True) as connection:
             sent = await langgraph_runs.send_look_for_next_run(connection, thread_id)
