@@ -18,6 +18,7 @@ from tests.bench.export import export_speed
 from tests.bench.fairness import fairness
 from tests.bench.graph_accuracy import graph_accuracy
 from tests.bench.history import history_bytes
+from tests.bench.langgraph_clients import langgraph_clients
 from tests.bench.library import library_size
 from tests.bench.long_research import long_research
 from tests.bench.long_run import long_run
@@ -78,6 +79,7 @@ PARTS: Mapping[str, OnStack | Alone] = {
     "latency": OnStack(lambda one, _: latency(one), 5),
     "throughput": OnStack(throughput, 5),
     "cost": OnStack(whole_cost, 5),
+    "langgraph": OnStack(langgraph_clients, 3),
     "turns": OnStack(lambda one, _: per_turn(one), 5),
     "supersteps": OnStack(supersteps, 5),
     "long": OnStack(long_run, 3),

@@ -17,7 +17,7 @@ from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.bench.ratios import cpu_seconds
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
@@ -63,27 +63,28 @@ def open_api_process(
         command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            _wait_until_ready(process, port)
+            wait_until_ready(process, port)
             yield ApiProcess(port, process.pid, key)
         finally:
             process.terminate()
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], port: int, path: str = "/api/v1/health/ready") -> None:
+    """Wait until a process answers at this path. Raises RuntimeError if it ends, and TimeoutError."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"the API process ended with status {process.returncode}")
+            raise RuntimeError(f"the process ended with status {process.returncode}")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:
-            connection.request("GET", "/api/v1/health/ready")
+            connection.request("GET", path)
             if connection.getresponse().status == 200:
                 return
         except OSError:
             time.sleep(0.1)
         finally:
             connection.close()
-    raise TimeoutError(f"the API on port {port} did not answer within {READY_SECONDS:g} s")
+    raise TimeoutError(f"the server on port {port} did not answer within {READY_SECONDS:g} s")
 
 
 async def create_key(database: Database) -> str:

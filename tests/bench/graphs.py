@@ -196,5 +196,6 @@ NAMES = ",".join(
         *(f"tests.bench.graphs:{name}" for name in ("bench_noop", "bench_chain", "bench_turns", "bench_waits")),
         *(f"tests.bench.sdk:{name}" for name in ("asking", "silent")),
         "tests.bench.history:conversing",
+        "tests.bench.counting:counting",
     )
 )

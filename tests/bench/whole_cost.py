@@ -69,13 +69,16 @@ async def _spent(api: ApiProcess, work: Callable[[], Awaitable[None]]) -> Mappin
 
 
 def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:
+    api_and_worker = {"api": api.cpu_seconds, "worker": cpu_seconds(worker_pid())}
+    return {**api_and_worker, **measure_servers(), "client": time.process_time()}
+
+
+def measure_servers() -> Mapping[str, float]:
+    """Return the CPU seconds of Postgres and Valkey so far."""
     tree = psutil.Process().children(recursive=True)
     return {
-        "api": api.cpu_seconds,
-        "worker": cpu_seconds(worker_pid()),
         "postgres": _with_ended([one for one in tree if "postgres" in one.name()]),
         "valkey": _own_seconds([one for one in tree if "valkey" in one.name() or "redis" in one.name()]),
-        "client": time.process_time(),
     }
 
 

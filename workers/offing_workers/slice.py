@@ -529,11 +529,25 @@ class Slice:
             entries = [await final_report.build_final_report(graph, loaded_run.active_run, own, stop), *entries]
         self.needs_finalization = self._is_rollout
         await self._release(checkpointer, Release(status, stop_reason=stop, error=detail or None), *entries)
-        await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
         if self._langgraph is not None:
             await self._langgraph.announce_end(status, detail, self._progress)
-            async with self._pool.transaction(self._fence.tenant_id) as connection:
-                await langgraph_runs.queue_next_run(connection, self._langgraph.row.thread_id)
-            await self._dispatcher.dispatch_run(self._fence.run_id)  # the end may have queued the thread's next run
+        await self._live_publisher.publish_action(self._fence.tenant_id, self._fence.run_id, None)
+        if self._langgraph is not None:
+            await self._begin_next_run(self._langgraph.row.thread_id)
         if self._parent_run_id is not None:
             await self._dispatcher.dispatch_run(self._parent_run_id)
+
+    async def _begin_next_run(self, thread_id: UUID) -> None:
+        """Notify workers of the run that follows in the thread: one that the end has queued, or one that came late.
+
+        The end does not see a run that was enqueued at the same moment. A look without a lock is enough here, because
+        the process that enqueues a run looks, too, after the run is stored.
+        """
+        async with self._pool.transaction(self._fence.tenant_id, pipelined=True) as connection:
+            sent = await langgraph_runs.send_look_for_next_run(connection, thread_id)
+        following = await sent.read()
+        if following.is_enqueued and not following.is_queued:
+            async with self._pool.transaction(self._fence.tenant_id) as connection:
+                await langgraph_runs.queue_next_run(connection, thread_id)
+        if following.is_enqueued or following.is_queued:
+            await self._dispatcher.dispatch_run(self._fence.run_id)

@@ -34,7 +34,7 @@ MAX_OUTAGE_SECONDS = 10.0
 """Time for which events wait while Redis is away. The end of a run waits no longer than this, either."""
 
 END_EVENT = "end"
-"""Name of the last event of a run. It is not sent to clients."""
+"""Name of the last event of a run in its stream. Clients get one that says how the run ended."""
 
 FIRST_ID = "0"
 """The id before the first event of every stream."""

@@ -48,9 +48,9 @@ async def get_assistant(
 ) -> AssistantRow:
     """Return an assistant by its id, or the own one of a graph by the graph's name. Raises NotFound."""
     criteria = name if isinstance(name, UUID) else parse_assistant_id(name)
-    async with database.transaction(tenant_id) as connection:
-        stored = await assistants.find_assistant(connection, criteria)
-    matches = stored or _find_graph_assistant(graphs, criteria)
+    async with database.transaction(tenant_id, pipelined=True) as connection:
+        sent = await assistants.send_find(connection, criteria)
+    matches = await sent.read() or _find_graph_assistant(graphs, criteria)
     if matches is None:
         raise NotFound("assistant", str(name))
     return matches

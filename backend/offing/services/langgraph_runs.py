@@ -12,16 +12,16 @@ from offing.core.langgraph_config import ThreadTtl
 from offing.core.langgraph_run import LANGGRAPH, Multitask, RunArguments
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, CancelMode
-from offing.core.step import Step, shorten_line
+from offing.core.step import shorten_line
 from offing.kernel.langgraph_json import dump_json
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
-from offing.services import run_deletion, run_summaries
+from offing.services import providers, run_deletion, run_summaries
 from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import CANCEL_SECONDS, TITLE
-from offing.services.runs import RunRequest, cancel_run, store_run
-from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
-from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest
+from offing.services.runs import RunRequest, cancel_run, send_run
+from offing.storage import langgraph_runs, langgraph_threads, runs, thread_expiry
+from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest, SentGetRun
 from offing.storage.pool import Connection, Database
 
 MAX_TURNS = 1000
@@ -75,9 +75,25 @@ class StoredRun:
     """A run that was stored, and what its notification needs."""
 
     row: LangGraphRunRow
-    first_steps: Sequence[Step]
     active: Sequence[UUID]
     """The active runs of its thread, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentRun:
+    """An insert of a run that may be waiting in a pipeline."""
+
+    run: runs.SentRun
+    request: NewRequest
+    active: Sequence[UUID]
+    waiting: SentGetRun | None
+    """The run, if it has to wait. `None` means that workers may begin it."""
+
+    async def read(self) -> StoredRun:
+        """Return the run as it was stored. Waits for it if its transaction is still in progress."""
+        if self.waiting is not None:
+            return StoredRun(await self.waiting.read_run(), self.active)
+        return StoredRun(langgraph_runs.build_new_run(await self.run.read_run(), self.request), self.active)
 
 
 async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> LangGraphRunRow:
@@ -87,8 +103,12 @@ async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRu
     """
     check_arguments(get_graph(platform.graphs, new.graph), new.arguments)
     await make_room(platform, tenant_id, new)
-    async with platform.database.transaction(tenant_id) as connection:
-        stored = await store_langgraph_run(connection, platform, tenant_id, new)
+    # a thread that may exist already is created within a savepoint, which a pipeline does not have
+    pipelined = new.thread_id is None or not new.creates_thread
+    with runs.insert_errors(new.thread_id):
+        async with platform.database.transaction(tenant_id, pipelined=pipelined) as connection:
+            sent = await send_langgraph_run(connection, platform, tenant_id, new)
+    stored = await sent.read()
     await announce_run(platform, tenant_id, new, stored)
     return stored.row
 
@@ -103,22 +123,34 @@ async def store_langgraph_run(
     connection: Connection, platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun
 ) -> StoredRun:
     """Store a run in the caller's transaction, after which the caller announces it. Raises as `create_run`."""
+    with runs.insert_errors(new.thread_id):
+        return await (await send_langgraph_run(connection, platform, tenant_id, new)).read()
+
+
+async def send_langgraph_run(
+    connection: Connection, platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun
+) -> SentRun:
+    """Do the same as `store_langgraph_run`. In a pipelined transaction, this does not wait for the run.
+
+    The transaction then raises the errors of `runs.insert_errors`.
+    """
     graph = get_graph(platform.graphs, new.graph)
     active = await _prepare_thread(connection, tenant_id, new)
     if active and new.multitask is Multitask.REJECT:
         raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
-    run, first = await store_run(
+    run, _ = await send_run(
         connection,
         tenant_id,
         _build_request(platform, graph, new, enqueued=bool(active)),
-        graphs=platform.graphs,
-        default_engine=platform.default_engine,
-        servers=platform.mcp_servers,
+        platform.graphs,
+        platform.default_engine,
+        platform.mcp_servers,
+        await providers.list_stored(connection),
     )
-    stored = NewRequest(
+    request = NewRequest(
         new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread, webhook=new.webhook
     )
-    await langgraph_runs.insert_request(connection, tenant_id, run.id, stored)
+    await langgraph_runs.insert_request(connection, tenant_id, run.id, request)
     described = {"graph_id": graph.name, "assistant_id": str(new.assistant_id)}
     if new.thread_id is None:
         described = {**new.thread_metadata, **described}
@@ -129,7 +161,9 @@ async def store_langgraph_run(
         await langgraph_runs.enqueue_run(connection, run.id, new.delay_seconds)
     elif new.delay_seconds:
         await langgraph_runs.delay_run(connection, run.id, new.delay_seconds)
-    return StoredRun(await langgraph_runs.get_run(connection, run.id), first, active)
+    waits = bool(active or new.delay_seconds)
+    waiting = await langgraph_runs.send_get_run(connection, run.id) if waits else None
+    return SentRun(run, request, active, waiting)
 
 
 async def announce_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun, stored: StoredRun) -> None:
@@ -140,8 +174,8 @@ async def announce_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraph
     if stored.active:
         async with platform.database.transaction(tenant_id) as connection:
             await langgraph_runs.queue_next_run(connection, stored.row.thread_id)
+    # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
     await platform.notifier.dispatch_run(stored.row.id)
-    await platform.notifier.publish_steps(tenant_id, stored.row.id, stored.first_steps)
     if new.multitask is Multitask.INTERRUPT:
         for run_id in reversed(stored.active):
             await cancel_run(platform.database, platform.notifier, tenant_id, run_id, CancelMode.DISCARD)
@@ -213,8 +247,9 @@ async def cancel_runs(
 
 async def get_run(database: Database, tenant_id: UUID, thread_id: UUID | None, run_id: UUID) -> LangGraphRunRow:
     """Return a run. Raises NotFound, also if it is a run of another thread."""
-    async with database.transaction(tenant_id) as connection:
-        run = await langgraph_runs.get_run(connection, run_id)
+    async with database.transaction(tenant_id, pipelined=True) as connection:
+        sent = await langgraph_runs.send_get_run(connection, run_id)
+    run = await sent.read_run()
     if thread_id not in (None, run.thread_id):
         raise NotFound("run", str(run_id))
     return run

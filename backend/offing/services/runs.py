@@ -159,35 +159,14 @@ async def _submit_run(
                 earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
             ):
                 return check_same_request(earlier, _hash_request(request))
-            sent_run, sent_steps = await _send_run(connection, tenant_id, request, graphs, default, servers, stored)
+            sent_run, sent_steps = await send_run(connection, tenant_id, request, graphs, default, servers, stored)
     run, first = await sent_run.read_run(), await sent_steps.read_steps()
     # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
     await notifier.dispatch_run(run.id)
     return SubmittedRun(replace(run, last_seq=first[-1].seq), True, request.thread_id is None)
 
 
-async def store_run(
-    connection: Connection,
-    tenant_id: UUID,
-    request: RunRequest,
-    *,
-    graphs: Mapping[str, Graph],
-    default_engine: EngineConfig,
-    servers: McpServerRegistry | None = None,
-    stored: StoredProviders | None = None,
-) -> tuple[RunRow, list[Step]]:
-    """Store a run and its first step in the caller's transaction.
-
-    The caller notifies the workers afterwards. `stored` are the tenant's providers; `None` reads them. Raises as
-    `submit_run`.
-    """
-    providers_of_tenant = await providers.list_stored(connection) if stored is None else stored
-    with runs.insert_errors(request.thread_id):
-        sent = await _send_run(connection, tenant_id, request, graphs, default_engine, servers, providers_of_tenant)
-        return await sent[0].read_run(), await sent[1].read_steps()
-
-
-async def _send_run(
+async def send_run(
     connection: Connection,
     tenant_id: UUID,
     request: RunRequest,
@@ -196,7 +175,10 @@ async def _send_run(
     servers: McpServerRegistry | None,
     providers_of_tenant: StoredProviders,
 ) -> tuple[runs.SentRun, steps.SentAppend]:
-    """Do the same as `store_run`. In a pipelined transaction, this does not wait for the rows."""
+    """Store a run and its first step in the caller's transaction, which is inside `runs.insert_errors`.
+
+    In a pipelined transaction, this does not wait for the rows. The caller notifies the workers afterwards.
+    """
     graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     request, follow_up = await _place_in_thread(connection, request, graph, graphs)
     engines = choose_engines(graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant)

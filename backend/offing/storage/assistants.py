@@ -7,7 +7,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
@@ -67,8 +69,24 @@ class AssistantRow:
 
 async def find_assistant(connection: Connection, assistant_id: UUID) -> AssistantRow | None:
     """Return a stored assistant. `None` means that there is none."""
-    row = await (await connection.execute(FIND, (assistant_id,))).fetchone()
-    return AssistantRow(*row) if row else None
+    return await (await send_find(connection, assistant_id)).read()
+
+
+async def send_find(connection: Connection, assistant_id: UUID) -> "SentFind":
+    """Find a stored assistant. In a pipelined transaction, this does not wait."""
+    return SentFind(await connection.execute(FIND, (assistant_id,)))
+
+
+@dataclass(frozen=True, slots=True)
+class SentFind:
+    """A search for an assistant that may be waiting in a pipeline."""
+
+    cursor: AsyncCursor[TupleRow]
+
+    async def read(self) -> AssistantRow | None:
+        """Return the assistant. `None` means that there is none. Waits if the transaction is still in progress."""
+        row = await self.cursor.fetchone()
+        return AssistantRow(*row) if row else None
 
 
 async def list_assistants(connection: Connection) -> list[AssistantRow]:

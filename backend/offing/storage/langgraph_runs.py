@@ -7,12 +7,15 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
 from offing.core.run import RunStatus, StopReason
 from offing.storage.pool import Connection
+from offing.storage.runs import RunRow
 
 INSERT_REQUEST = """
     insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread,
@@ -52,6 +55,11 @@ ENQUEUE = """
     update run set enqueued = true, status = 'waiting', waiting_for = 'the earlier runs of its thread',
                    not_before = clock_timestamp() + %(delay)s::interval
      where id = %(run)s
+"""
+
+FIND_NEXT = """
+    select coalesce(bool_or(status = 'queued'), false), coalesce(bool_or(enqueued), false) from run
+     where thread_id = %(thread)s and status in ('queued', 'waiting')
 """
 
 QUEUE_NEXT = "select app.queue_next_run(%s)"
@@ -170,10 +178,46 @@ async def find_arguments(connection: Connection, run_id: UUID) -> StoredArgument
 
 async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
     """Return a run that a client of LangGraph's API made. Raises `NotFound`."""
-    row = await (await connection.execute(GET_RUN, (run_id,))).fetchone()
-    if row is None:
-        raise NotFound("run", str(run_id))
-    return _run_from_row(row)
+    return await (await send_get_run(connection, run_id)).read_run()
+
+
+async def send_get_run(connection: Connection, run_id: UUID) -> "SentGetRun":
+    """Get a run. In a pipelined transaction, this does not wait."""
+    return SentGetRun(await connection.execute(GET_RUN, (run_id,)), run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SentGetRun:
+    """A query for a run that may be waiting in a pipeline."""
+
+    cursor: AsyncCursor[TupleRow]
+    run_id: UUID
+
+    async def read_run(self) -> LangGraphRunRow:
+        """Return the run. Waits for it if its transaction is still in progress. Raises `NotFound`."""
+        row = await self.cursor.fetchone()
+        if row is None:
+            raise NotFound("run", str(self.run_id))
+        return _run_from_row(row)
+
+
+def build_new_run(row: RunRow, new: NewRequest) -> LangGraphRunRow:
+    """Return a run that was just stored for a request and that waits for nothing, as `get_run` does."""
+    return LangGraphRunRow(
+        row.id,
+        row.thread_id,
+        new.assistant_id,
+        row.graph,
+        row.created_at,
+        row.created_at,
+        row.status,
+        row.stop_reason,
+        row.error,
+        False,
+        dict(new.metadata),
+        new.multitask,
+        new.arguments,
+    )
 
 
 async def list_runs(
@@ -206,6 +250,34 @@ async def enqueue_run(connection: Connection, run_id: UUID, delay_seconds: float
     """Let a new run wait for the earlier runs of its thread, and at least this long."""
     delay = f"{delay_seconds} seconds" if delay_seconds else None
     await connection.execute(ENQUEUE, {"run": run_id, "delay": delay})
+
+
+async def send_look_for_next_run(connection: Connection, thread_id: UUID) -> "SentLook":
+    """Look for a run of a thread that can follow one that has ended. In a pipelined transaction, this does not wait."""
+    return SentLook(await connection.execute(FIND_NEXT, {"thread": thread_id}))
+
+
+@dataclass(frozen=True, slots=True)
+class NextRuns:
+    """What follows a run that has ended in its thread."""
+
+    is_queued: bool
+    """Whether a run is queued, for example because the end queued it."""
+    is_enqueued: bool
+    """Whether a run waits for the earlier ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentLook:
+    """A look for the next run that may be waiting in a pipeline."""
+
+    cursor: AsyncCursor[TupleRow]
+
+    async def read(self) -> NextRuns:
+        """Return what was found. Waits for it if its transaction is still in progress."""
+        row = await self.cursor.fetchone()
+        assert row is not None, "an aggregate has a row"
+        return NextRuns(*row)
 
 
 async def queue_next_run(connection: Connection, thread_id: UUID) -> UUID | None:

@@ -301,8 +301,8 @@ async def insert_run(connection: Connection, tenant_id: UUID, new: NewRun) -> Ru
 class SentRun:
     """An insert of a run that may be waiting in a pipeline."""
 
-    def __init__(self, cursor: AsyncCursor[TupleRow]) -> None:
-        self._cursor = cursor
+    def __init__(self, cursor: AsyncCursor[TupleRow], new: NewRun) -> None:
+        self._cursor, self.id, self.thread_id = cursor, new.id, new.thread_id
 
     async def read_run(self) -> RunRow:
         """Return the run as it was inserted. Waits for it if its transaction is still in progress."""
@@ -314,7 +314,7 @@ async def send_insert(connection: Connection, tenant_id: UUID, new: NewRun) -> S
 
     In a pipelined transaction, this does not wait. The transaction then raises the errors of `insert_errors`.
     """
-    return SentRun(await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id}))
+    return SentRun(await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id}), new)
 
 
 @contextmanager

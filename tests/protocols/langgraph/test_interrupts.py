@@ -14,7 +14,7 @@ async def test_an_interrupt_is_shown_and_resumed_by_a_command(client: Client) ->
     thread = (await client.threads.create())["thread_id"]
     stream = client.runs.stream(thread, "approval", input={"topic": "go"}, stream_mode="updates")
     parts = [part async for part in stream]
-    (interrupt,) = parts[-1].data["__interrupt__"]
+    (interrupt,) = parts[-2].data["__interrupt__"]
     assert interrupt["value"] == {"question": "May I go?"}
     waiting = await client.threads.get(thread)
     assert waiting["status"] == "interrupted"

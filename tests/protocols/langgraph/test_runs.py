@@ -49,6 +49,7 @@ async def test_a_stream_has_an_event_for_each_mode_in_order(client: Client) -> N
         ("values", {"seen": ["input", "first"]}),
         ("updates", {"second": {"seen": ["second"]}}),
         ("values", {"seen": ["input", "first", "second"]}),
+        ("end", {"run_id": parts[0].data["run_id"], "status": "success"}),
     ]
     assert (parts[0].event, parts[0].data["attempt"]) == ("metadata", 1)
 
@@ -67,7 +68,7 @@ async def test_tokens_of_a_model_come_as_they_are_written(client: Client) -> Non
     assert len(texts) > 5
     whole = await collect(client.runs.stream(None, "chatter", input=message, stream_mode="messages"))
     assert names(whole)[1] == "messages/metadata"
-    assert whole[-1].data[0]["content"] == "You said salt and so on"
+    assert whole[-2].data[0]["content"] == "You said salt and so on"
 
 
 async def test_events_of_everything_that_runs_are_streamed_beside_other_modes(client: Client) -> None:
@@ -86,7 +87,7 @@ async def test_events_of_everything_that_runs_are_streamed_beside_other_modes(cl
 
 async def test_calls_of_tools_are_streamed(client: Client) -> None:
     parts = await collect(client.runs.stream(None, "searcher", input={"messages": []}, stream_mode="tools"))
-    assert [(part.event, part.data["event"]) for part in parts[1:]] == [
+    assert [(part.event, part.data["event"]) for part in parts[1:-1]] == [
         ("tools", "tool-started"),
         ("tools", "tool-finished"),
     ]
@@ -95,12 +96,12 @@ async def test_calls_of_tools_are_streamed(client: Client) -> None:
 
 async def test_a_subgraph_is_streamed_under_its_namespace_if_asked_for(client: Client) -> None:
     quiet = await collect(client.runs.stream(None, "nested", input={"seen": []}, stream_mode="updates"))
-    assert names(quiet) == ["metadata", "updates"]
+    assert names(quiet) == ["metadata", "updates", "end"]
     parts = await collect(
         client.runs.stream(None, "nested", input={"seen": []}, stream_mode="updates", stream_subgraphs=True)
     )
     inner = [name.partition("|")[2].partition(":")[0] for name in names(parts) if "|" in name]
-    assert (inner, names(parts)[-1]) == (["inner", "inner"], "updates")
+    assert (inner, names(parts)[-2]) == (["inner", "inner"], "updates")
 
 
 async def test_the_start_and_the_end_of_each_subgraph_are_streamed_with_the_call_that_started_it(
@@ -127,7 +128,8 @@ async def test_a_failed_run_tells_its_error_to_every_client(client: Client) -> N
     failing: Any = {"seen": [], "fail": True}
     parts = await collect(client.runs.stream(thread, "trail", input=failing))
     problem = {"error": "ValueError", "message": "the second node fails"}
-    assert (parts[-1].event, parts[-1].data) == ("error", problem)
+    assert (parts[-2].event, parts[-2].data) == ("error", problem)
+    assert (parts[-1].event, parts[-1].data["status"]) == ("end", "error")
     assert (await client.runs.wait(None, "trail", input=failing, raise_error=False))["__error__"] == problem
     assert [run["status"] for run in await client.runs.list(thread)] == ["error"]
     assert (await client.threads.get(thread))["status"] == "error"
@@ -141,14 +143,14 @@ async def test_a_stream_continues_after_the_last_event_that_the_client_has(clien
     assert rest[1:] == parts[2:]
     everything = await collect(client.runs.join_stream(thread, run, last_event_id="-1"))
     assert names(everything) == names(parts)
-    assert names(await collect(client.runs.join_stream(thread, run))) == ["metadata"]
+    assert names(await collect(client.runs.join_stream(thread, run))) == ["metadata", "end"]
 
 
 async def test_a_joined_stream_shows_the_modes_that_it_names(client: Client) -> None:
     thread = await new_thread(client)
     run = await client.runs.create(thread, "trail", input=SLOW, stream_mode=["values", "updates"])
     parts = await collect(client.runs.join_stream(thread, run["run_id"], stream_mode="updates", last_event_id="-1"))
-    assert names(parts) == ["metadata", "updates", "updates"]
+    assert names(parts) == ["metadata", "updates", "updates", "end"]
 
 
 async def test_a_cancelled_run_is_interrupted_and_its_thread_free(client: Client) -> None:

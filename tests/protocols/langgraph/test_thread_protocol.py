@@ -131,7 +131,7 @@ async def test_a_run_of_the_older_protocol_is_on_the_threads_stream(client: Clie
     events = await _read_until(client, thread, "completed")
     assert [e["params"]["data"]["node"] for e in events if e["method"] == "updates"] == ["first", "second"]
     older = [part async for part in client.runs.join_stream(thread, run["run_id"], last_event_id="-1")]
-    assert [part.event for part in older] == ["metadata", "updates", "updates"]
+    assert [part.event for part in older] == ["metadata", "updates", "updates", "end"]
 
 
 async def test_the_runs_of_a_thread_are_one_stream_in_the_older_protocol(client: Client) -> None:

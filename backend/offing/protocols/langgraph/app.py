@@ -26,12 +26,14 @@ PREFIX = "/langgraph"
 
 
 ROUTERS = {
-    "assistants": (assistants.router,),
+    "runs": (stateless_runs.router, crons.router, runs.router),
     "threads": (threads.router, thread_states.router, thread_streams.router),
-    "runs": (crons.router, runs.router, stateless_runs.router),
+    "assistants": (assistants.router,),
     "store": (store.router,),
 }
-"""Routes by the groups that a project can turn off with `http.disable_<group>`."""
+"""Routes by the groups that a project can turn off with `http.disable_<group>`, the most requested first, because a
+request is compared with one route after the other.
+"""
 
 
 def build_langgraph_app(

@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
-from uuid import UUID
 
 from fastapi.responses import StreamingResponse
 
+from offing.bus.live import BusEvent, ResyncEvent, StepsEvent, Subscriber
 from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.run import TERMINAL_STATUSES
@@ -18,18 +20,21 @@ from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import THREAD_EVENT
 from offing.protocols.langgraph.context import Caller
 from offing.services import langgraph_runs, langgraph_states, run_summaries
-from offing.services.langgraph_run_json import describe_failure
+from offing.services.langgraph_run_json import describe_failure, find_run_status
 from offing.services.langgraph_states import ThreadGraph
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 HEARTBEAT_SECONDS = 15.0
 """Time of silence after which a sign of life is sent, and after which the caller's key is checked again."""
 
-END_MARK_SECONDS = 2.0
+CHECK_SECONDS = 1.0
+"""Time without news of a run after which Postgres is asked whether it has ended."""
+
+END_SECONDS = 2.0
 """Time for which a reader waits for the last events of a run that has ended."""
 
-END_MARK_READS = 10
-"""Number of times that it looks for them."""
+MIN_END_READS = 10
+"""Number of times that it looks for them, if it hears of none."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -51,9 +56,15 @@ class RunFeed:
     """The last event that the client has."""
     modes: frozenset[str] | None = None
     """The stream modes that it wants. `None` means all that the run streams."""
+    is_new: bool = False
+    """Whether this request made the run. If it has ended already, its events are in the stream."""
 
     async def read_events(self) -> AsyncGenerator[bytes]:
-        """Return the events of the run until it ends, as server-sent events."""
+        """Return the events of the run until it ends, as server-sent events.
+
+        The last one tells of the end. A client that does not get it asks for the run, because a stream may also end
+        with a connection.
+        """
         yield encode_event("metadata", dump_json({"run_id": str(self.run.id), "attempt": max(self.run.claims, 1)}))
         async with aclosing(self._follow()) as events:
             async for entry in events:
@@ -61,11 +72,15 @@ class RunFeed:
                     yield b": heartbeat\n\n"
                 elif self._is_wanted(entry):
                     yield encode_event(entry.event.event, entry.event.data, entry.id)
+        if (status := await self._find_end()) is not None:
+            yield encode_event("end", dump_json({"run_id": str(self.run.id), "status": status}))
 
     async def _follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
         context, tenant, last = self.caller.context, self.caller.tenant_id, self.after_id
+        checked_at = time.monotonic() if self.is_new else -math.inf
         async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
+            notice: BusEvent | None = ResyncEvent()
             while True:
                 batch = await context.run_streams.read_after(tenant, self.run.thread_id, last)
                 own, has_ended = self._select_own(batch)
@@ -74,19 +89,21 @@ class RunFeed:
                 if has_ended:
                     return
                 last = batch[-1].id if batch else last
-                if not batch and (context.bus.is_closing or await self._has_ended()):
-                    async for entry in self._read_rest(last):
+                is_quiet = not batch and time.monotonic() >= checked_at + CHECK_SECONDS
+                if context.bus.is_closing or _is_end(notice) or (is_quiet and await self._has_ended()):
+                    async for entry in self._read_rest(last, notices):
                         yield entry
                     return
-                if not batch:
+                if is_quiet:
+                    checked_at = time.monotonic()
                     await self.caller.principal.reauthenticate()
                     yield None
-                await notices.next(HEARTBEAT_SECONDS)
+                notice = await notices.next(HEARTBEAT_SECONDS)
 
-    async def _read_rest(self, last: str) -> AsyncGenerator[KeptEvent]:
+    async def _read_rest(self, last: str, notices: Subscriber) -> AsyncGenerator[KeptEvent]:
         """Return the events that came between the last read and the end, which its worker announces afterwards."""
-        streams, tenant = self.caller.context.run_streams, self.caller.tenant_id
-        for _ in range(END_MARK_READS):
+        streams, tenant, until = self.caller.context.run_streams, self.caller.tenant_id, time.monotonic() + END_SECONDS
+        while True:
             batch = await streams.read_after(tenant, self.run.thread_id, last)
             own, has_ended = self._select_own(batch)
             for entry in own:
@@ -94,7 +111,9 @@ class RunFeed:
             if has_ended or (not batch and await streams.find_last_id(tenant, self.run.thread_id) == FIRST_ID):
                 return
             last = batch[-1].id if batch else last
-            await asyncio.sleep(END_MARK_SECONDS / END_MARK_READS)
+            if (remaining_seconds := until - time.monotonic()) <= 0:
+                return
+            await notices.next(min(remaining_seconds, END_SECONDS / MIN_END_READS))
 
     def _select_own(self, batch: Sequence[KeptEvent]) -> tuple[list[KeptEvent], bool]:
         """Return the events of this run in a batch of its thread, and whether its end is among them."""
@@ -108,6 +127,14 @@ class RunFeed:
         except NotFound:
             return True
         return run.status in TERMINAL_STATUSES
+
+    async def _find_end(self) -> str | None:
+        """Return how the run ended. `None` means that it has not ended, or that it was deleted."""
+        try:
+            run = await langgraph_runs.get_run(self.caller.database, self.caller.tenant_id, None, self.run.id)
+        except NotFound:
+            return None
+        return find_run_status(run) if run.status in TERMINAL_STATUSES else None
 
     def _is_wanted(self, entry: KeptEvent) -> bool:
         if entry.event.event.startswith(THREAD_EVENT):
@@ -160,24 +187,35 @@ def encode_event(name: str, data: bytes, id: str = "") -> bytes:
 
 async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[bytes]:
     """Return signs of life while a run is active, then its result as JSON."""
-    context = caller.context
-    while not await run_summaries.wait_for_end(
-        caller.database, context.bus, caller.tenant_id, run.id, HEARTBEAT_SECONDS
-    ):
-        if context.bus.is_closing:
-            return
-        await caller.principal.reauthenticate()
-        yield b"\n"
-    yield dump_json(await load_result(caller, run.id))
+    context, heartbeat_at = caller.context, time.monotonic() + HEARTBEAT_SECONDS
+    async with context.bus.subscribe(caller.tenant_id, [run.id]) as notices:
+        notice: BusEvent | None = ResyncEvent()
+        while True:
+            if run_summaries.is_possible_end(notice):
+                run = await langgraph_runs.get_run(caller.database, caller.tenant_id, None, run.id)
+            if run.status in TERMINAL_STATUSES:
+                break
+            if context.bus.is_closing:
+                return
+            if time.monotonic() >= heartbeat_at:
+                heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
+                await caller.principal.reauthenticate()
+                yield b"\n"
+            notice = await notices.next(heartbeat_at - time.monotonic())
+    yield dump_json(await load_result(caller, run))
 
 
-async def load_result(caller: Caller, run_id: UUID) -> Any:
+async def load_result(caller: Caller, run: LangGraphRunRow) -> Any:
     """Return the output of an ended run, or its error."""
-    run = await langgraph_runs.get_run(caller.database, caller.tenant_id, None, run_id)
     if (failure := describe_failure(run)) is not None:
         return {"__error__": failure}
     thread = ThreadGraph(caller.tenant_id, run.thread_id, caller.context.graphs[run.graph])
     return await langgraph_states.load_output(caller.database, thread)
+
+
+def _is_end(notice: BusEvent | None) -> bool:
+    """Return whether a notice tells of the end of the run, which was stored before."""
+    return isinstance(notice, StepsEvent) and run_summaries.is_possible_end(notice)
 
 
 def parse_last_event_id(last_event_id: str | None) -> str | None:

@@ -133,9 +133,13 @@ def respond_stream(
     after_id: str = FIRST_ID,
     modes: frozenset[str] | None = None,
     cancels: bool = False,
+    is_new: bool = False,
 ) -> FeedResponse:
-    """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves."""
-    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes)
+    """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves.
+
+    `is_new`: this request made the run.
+    """
+    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes, is_new)
     return FeedResponse(
         feed.read_events(),
         on_disconnect=_canceller(caller, run) if cancels else None,

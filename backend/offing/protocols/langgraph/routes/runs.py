@@ -31,7 +31,7 @@ async def start_run(caller: CurrentCaller, thread_id: UUID, body: RunIn) -> Resp
 async def stream_run(caller: CurrentCaller, thread_id: UUID, body: RunIn) -> Response:
     """Create a run and stream its events."""
     run = await create_run(caller, thread_id, body)
-    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel")
+    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel", is_new=True)
 
 
 @router.post("/wait")

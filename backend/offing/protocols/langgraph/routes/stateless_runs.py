@@ -28,7 +28,7 @@ async def start_run(caller: CurrentCaller, body: RunIn) -> Response:
 async def stream_run(caller: CurrentCaller, body: RunIn) -> Response:
     """Create a run in a thread of its own, and stream its events."""
     run = await create_run(caller, None, body)
-    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel")
+    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel", is_new=True)
 
 
 @router.post("/wait")
