@@ -48,6 +48,8 @@ class RunArguments:
     """When checkpoints are stored: `sync`, `async` or `exit`."""
     streams_thread: bool = False
     """Whether the run streams for the thread-centric protocol. It then streams everything."""
+    user: Mapping[str, Any] | None = None
+    """The user of a project's `Auth` object who asks, without secrets. `None` means that there is none."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
