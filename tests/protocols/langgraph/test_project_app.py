@@ -176,7 +176,9 @@ async def test_a_stream_passes_the_middleware_of_a_project(shared_servers: Share
         thread = await client.threads.create()
         events = [
             part.event
-            async for part in client.runs.stream(thread["thread_id"], "trail", input={"seen": []}, stream_mode="updates")
+            async for part in client.runs.stream(
+                thread["thread_id"], "trail", input={"seen": []}, stream_mode="updates"
+            )
         ]
         assert events == ["metadata", "updates", "updates"]
         assert (await client.threads.get(thread["thread_id"]))["values"] == {"seen": ["first", "second"]}
@@ -216,7 +218,11 @@ async def test_the_projects_own_routes_need_a_caller_only_if_it_says_so(
     project = make_project(tmp_path / "guarded", guarded=True, enable_custom_route_auth=True)
     async with serving_project(shared_servers, project, **more) as client:
         denied = await client.get("/hello")
-        assert (denied.status_code, denied.json(), denied.headers["x-stamp"]) == (401, {"detail": "Who are you?"}, "one")
+        assert (denied.status_code, denied.json(), denied.headers["x-stamp"]) == (
+            401,
+            {"detail": "Who are you?"},
+            "one",
+        )
         assert (await client.get("/me", headers=ADA)).json() == {"me": "ada", "may": ["read"]}
         assert (await client.get("/openapi.json")).status_code == 401
         assert (await client.get("/ok")).status_code == 200
