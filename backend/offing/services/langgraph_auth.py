@@ -66,10 +66,10 @@ class AuthenticatedUser:
         """Return the user with attributes and items, whatever the handler returned."""
         if isinstance(self.user, ProjectUser):
             return self.user
-        shown = {
+        fields = {
             name: getattr(self.user, name) for name in ("display_name", "is_authenticated") if hasattr(self.user, name)
         }
-        return ProjectUser({**shown, "identity": self.identity, "permissions": list(self.permissions)})
+        return ProjectUser({**fields, "identity": self.identity, "permissions": list(self.permissions)})
 
 
 class ProjectUser(Mapping[str, Any]):

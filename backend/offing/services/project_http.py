@@ -19,10 +19,10 @@ def read_http_settings(paths: str) -> HttpSettings:
     A project that cannot be read has none: what it says of graphs and authentication is rejected elsewhere.
     """
     projects = [one for one in (list_projects(paths) if paths else ()) if isinstance(one, GraphProject)]
-    found = [one.langgraph.config.http for one in projects if one.langgraph]
-    if not found:
+    settings = [one.langgraph.config.http for one in projects if one.langgraph]
+    if not settings:
         return HttpSettings()
-    http = next((one for one in found if one != HttpSettings()), HttpSettings())
+    http = next((one for one in settings if one != HttpSettings()), HttpSettings())
     return http if http.configurable_headers else replace(http, configurable_headers=RUN_HEADERS)
 
 

@@ -78,14 +78,14 @@ class ProjectObjectLoader(Generic[Value]):
         for one in projects:
             if isinstance(one, BrokenGraphProject) and find_langgraph_config(one.path) is not None:
                 raise one.error
-        found = [one for one in projects if isinstance(one, GraphProject) and self._find_target(one)]
-        if len(found) > 1:
-            named = " and ".join(str(one.path) for one in found)
+        candidates = [one for one in projects if isinstance(one, GraphProject) and self._find_target(one)]
+        if len(candidates) > 1:
+            named = " and ".join(str(one.path) for one in candidates)
             raise InvalidInput(self._key.name, f"two projects have {self._key.kind}: {named}", "Serve them separately.")
-        if not found:
+        if not candidates:
             self._version = ""  # the same version may come back
             return None
-        project = found[0]
+        project = candidates[0]
         if project.version == self._version:
             return self._value
         assert project.langgraph is not None

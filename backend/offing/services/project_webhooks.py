@@ -14,16 +14,16 @@ def read_webhook_rules(paths: str) -> WebhookRules:
     Raises InvalidInput if two projects have some, or if one of them cannot be read: without its rules, a secret could
     be sent to an address that it does not allow.
     """
-    found: list[WebhookRules] = []
+    rules: list[WebhookRules] = []
     for one in list_projects(paths) if paths else ():
         if isinstance(one, BrokenGraphProject):
             if find_langgraph_config(one.path) is not None:
                 raise one.error
         elif one.langgraph and one.langgraph.config.webhooks != WebhookRules():
-            found.append(one.langgraph.config.webhooks)
-    if len(found) > 1:
+            rules.append(one.langgraph.config.webhooks)
+    if len(rules) > 1:
         raise InvalidInput("webhooks", "two projects have rules for webhooks", "Serve them separately.")
-    return found[0] if found else WebhookRules()
+    return rules[0] if rules else WebhookRules()
 
 
 def check_webhook_headers(project: LangGraphProject, variables: Mapping[str, str]) -> None:

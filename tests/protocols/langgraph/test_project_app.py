@@ -121,7 +121,7 @@ def read_trace(project: Path) -> list[str]:
 
 
 def make_project(tmp_path: Path, *, guarded: bool = False, **http: Any) -> Path:
-    keys = {"auth": {"path": "./guard.py:auth"}} if guarded else {}
+    keys: dict[str, Any] = {"auth": {"path": "./guard.py:auth"}} if guarded else {}
     project = with_graph(tmp_path / "project", http={"app": "./web.py:app", **http}, **keys)
     (project / "guard.py").write_text(GUARD)
     write_app(project)
@@ -143,7 +143,8 @@ async def serving_project(servers: SharedServers, project: Path, **more: Any) ->
         "langgraph_app": True,
         "langgraph_without_key": True,
     }
-    settings = Settings(**{**fields, "port": port, "langgraph_port": port, **more})
+    fields |= {"port": port, "langgraph_port": port, **more}
+    settings = Settings(**fields)
     async with serving(create_app(settings), settings) as base, httpx.AsyncClient(base_url=base, timeout=30) as client:
         yield client
 
@@ -310,11 +311,14 @@ async def test_pages_of_allowed_origins_may_call_the_projects_routes(
 ) -> None:
     cors = {"allow_origins": ["https://chat.example"]}
     async with serving_project(shared_servers, make_project(tmp_path, cors=cors)) as client:
-        asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "GET"}
-        preflight = await client.options("/hello", headers=asked)
-        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, asked["Origin"])
-        answer = await client.get("/hello", headers={"Origin": asked["Origin"]})
-        assert answer.headers["access-control-allow-origin"] == asked["Origin"]
+        origin_headers = {"Origin": "https://chat.example", "Access-Control-Request-Method": "GET"}
+        preflight = await client.options("/hello", headers=origin_headers)
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (
+            200,
+            origin_headers["Origin"],
+        )
+        answer = await client.get("/hello", headers={"Origin": origin_headers["Origin"]})
+        assert answer.headers["access-control-allow-origin"] == origin_headers["Origin"]
 
 
 async def test_an_application_is_served_only_if_the_operator_allows_it(

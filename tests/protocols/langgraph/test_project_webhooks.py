@@ -113,5 +113,5 @@ async def test_a_run_has_no_webhook_in_a_project_that_disables_them(
     async with client_of(shared_servers, project) as client:
         run = await client.runs.create(None, "trail", input={"seen": []}, webhook=f"http://127.0.0.1:{PORT}/")
     with psycopg.connect(shared_servers.owner_url) as connection:
-        found = connection.execute("select webhook from app.langgraph_run where run_id = %s", (run["run_id"],))
-        assert found.fetchone() == (None,)
+        row = connection.execute("select webhook from app.langgraph_run where run_id = %s", (run["run_id"],))
+        assert row.fetchone() == (None,)

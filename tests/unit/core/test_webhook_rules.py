@@ -40,9 +40,9 @@ def test_an_address_is_allowed_by_scheme_domain_port_and_length(url: str, proble
             "max_url_length": 80,
         }
     )
-    found = rules.find_problem(url)
-    assert problem in found
-    assert bool(problem) == bool(found)
+    message = rules.find_problem(url)
+    assert problem in message
+    assert bool(problem) == bool(message)
 
 
 def test_without_rules_every_address_is_allowed() -> None:
