@@ -52,7 +52,11 @@ class RunArguments:
     """The user of a project's `Auth` object who asks, without secrets. `None` means that there is none."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the arguments as JSON. Without a user there is no `user`, as in rows of earlier versions."""
+        stored = asdict(self)
+        if self.user is None:
+            del stored["user"]
+        return stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunArguments":

@@ -107,6 +107,9 @@ async def test_a_node_knows_the_user_and_nothing_secret_is_stored(
             "of_runtime": "ada",
             "headers": {},
         }
+        thread = await client.threads.create()
+        run = await client.runs.create(thread["thread_id"], "whoami", input={})
+        assert "gulls" not in str(run["kwargs"])
     with psycopg.connect(shared_servers.owner_url) as connection:
         row = connection.execute(STORED).fetchone()
     assert row is not None
