@@ -100,6 +100,10 @@ class Settings(BaseSettings):
     """OFFING_LANGGRAPH_WITHOUT_KEY: whether requests to `langgraph_port` need no key. They belong to the local
     tenant. Only with a loopback address. `offing dev` sets it for a LangGraph project without `auth`.
     """
+    langgraph_app: bool = False
+    """OFFING_LANGGRAPH_APP: whether the web application that `http.app` of a LangGraph project names is served. Its
+    code runs in the API's processes. `offing dev` sets it.
+    """
     lease_seconds: Annotated[float, Field(gt=0)] = 30
     """OFFING_LEASE_SECONDS: time after the last heartbeat when another worker may claim the run."""
     heartbeat_interval_seconds: Annotated[float, Field(gt=0)] = 5

@@ -24,13 +24,17 @@ from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import CANCELLED_MESSAGE, ThreadEventEncoder, describe_end, describe_start
 from offing.langchain.report import draft_report
 from offing.sdk import Graph
+from offing.services.langgraph_auth import ProjectUser
 from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import Release, RunRow
 from offing_workers.claim_stream import ClaimStream, open_claim_stream
 
-RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
+USER_KEYS = ("langgraph_auth_user", "langgraph_auth_user_id", "langgraph_auth_permissions")
+"""Keys of `configurable` that say for whom a run is executed."""
+
+RESERVED_KEYS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", *USER_KEYS})
 """Keys of `configurable` that the run decides."""
 
 
@@ -117,7 +121,13 @@ class LangGraphRun:
         fields: Mapping[str, Any] = self.stored.arguments.config.get("configurable") or {}
         own = {name: value for name, value in fields.items() if name not in RESERVED_KEYS and name[:2] != "__"}
         checkpoint = None if has_begun else self.stored.arguments.checkpoint
-        return {**own, **self._describe(), **(checkpoint or {})}
+        return {**own, **self._describe(), **self._describe_user(), **(checkpoint or {})}
+
+    def _describe_user(self) -> dict[str, Any]:
+        if self.stored.arguments.user is None:
+            return {}
+        user = ProjectUser(self.stored.arguments.user)
+        return dict(zip(USER_KEYS, (user, user["identity"], list(user["permissions"])), strict=True))
 
     def _describe(self) -> dict[str, Any]:
         return {

@@ -37,6 +37,7 @@ from offing.services import child_runs, run_webhooks, webhooks
 from offing.services.health import WORKER_REPORT_SECONDS
 from offing.services.langgraph_crons import MAX_DUE, begin_due_runs, read_clock
 from offing.services.langgraph_runs import RunPlatform
+from offing.services.project_webhooks import read_webhook_rules
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
@@ -339,12 +340,15 @@ class WorkerProcess:
 
     async def _deliver_webhooks(self) -> None:
         """Attempt deliveries to webhooks that are due. Several workers may do so at once."""
+        read_rules = partial(read_webhook_rules, self._settings.graph_paths)
         async with webhooks.open_poster(self._settings) as poster:
             while True:
                 await asyncio.sleep(min(WEBHOOK_POLL_SECONDS, self._settings.sweep_interval_seconds))
                 while not self._draining and await webhooks.deliver_due(self._database, poster):
                     pass
-                while not self._draining and await run_webhooks.deliver_due(self._database, poster, self._graphs):
+                while not self._draining and await run_webhooks.deliver_due(
+                    self._database, poster, self._graphs, read_rules
+                ):
                     pass
 
     async def _begin_scheduled_runs(self) -> None:

@@ -1,7 +1,7 @@
 """Assemble the HTTP application from routers, guards and the web UI. Its lifespan owns the clients."""
 
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -61,7 +61,8 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with open_dependencies(settings) as dependencies:
             app.state.dependencies = dependencies
-            yield
+            async with host.run() if host is not None else nullcontext():
+                yield
 
     app = FastAPI(
         title="Offing",
@@ -79,7 +80,7 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
     cors = parse_cors(http.cors, settings.cors_origins)
     if settings.langgraph_without_key and not cors.is_open:
         cors = replace(cors, origin_regex=LOCAL_ORIGIN)
-    mount_langgraph(app, cors, http)
+    host = mount_langgraph(app, settings, cors, http)
     web_ui.install_web_ui(app, find_web_dir())
     problems.install_error_handlers(app)
     app.add_middleware(problems.UnhandledErrorMiddleware)

@@ -26,6 +26,9 @@ CONTENT_SECURITY_POLICY = (
     "require-trusted-types-for 'script'"
 )
 
+OWN_CONTENT_POLICY = "offing.own_content_policy"
+"""The key of a request's scope that says that the answer names its content security policy itself, or has none."""
+
 SECURITY_HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -76,7 +79,8 @@ class RequestGuard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                    if name != "Content-Security-Policy" or not scope.get(OWN_CONTENT_POLICY):
+                        headers.setdefault(name, value)
                 if is_shared_path(scope["path"]):
                     headers.update(PRIVATE_PAGE_HEADERS)
             await send(message)

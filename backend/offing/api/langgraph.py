@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -10,26 +11,80 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
 from offing.api.dependencies import AppDependencies
+from offing.api.guard import OWN_CONTENT_POLICY
 from offing.api.project_users import read_auth_request
 from offing.core.errors import InvalidInput, Unauthorized
 from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import LangGraphContext, Principal, build_langgraph_app
 from offing.protocols.langgraph.app import PREFIX
 from offing.protocols.langgraph.cors import LOCAL_ORIGIN, CorsRules
+from offing.protocols.langgraph.errors import respond_anywhere
+from offing.protocols.langgraph.gate import find_rejection
+from offing.protocols.langgraph.project_app import ProjectAppHost, open_project_app
+from offing.protocols.langgraph.request_log import RequestLog
 from offing.services.access import KEY_PREFIX
 from offing.services.langgraph_auth import AccessDeniedError, ProjectAuth
+from offing.services.langgraph_users import select_run_user
+from offing.services.project_webhooks import read_webhook_rules
+from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT
 
 ROOT_PORT = "offing.langgraph_port"
 """The key of a request's scope that says that the request came to the port of LangGraph's API."""
 
 
-def mount_langgraph(app: FastAPI, cors: CorsRules, http: HttpSettings) -> None:
-    """Serve LangGraph's clients under the prefix, once the app's lifespan has opened its dependencies."""
-    langgraph = build_langgraph_app(
-        lambda: build_context(app.state.dependencies), cors=cors, disabled_groups=http.disabled_routes
-    )
-    app.mount(PREFIX, langgraph, name="langgraph")
+def mount_langgraph(app: FastAPI, settings: Settings, cors: CorsRules, http: HttpSettings) -> ProjectAppHost | None:
+    """Serve LangGraph's clients under the prefix, once the app's lifespan has opened its dependencies.
+
+    The result is the host of a project's application, which the lifespan runs. `None` means that none is served.
+    """
+
+    def get_context() -> LangGraphContext:
+        return build_context(app.state.dependencies, http)
+
+    host = None
+    served: ASGIApp = build_langgraph_app(get_context, disabled_groups=http.disabled_routes)
+    if settings.langgraph_app:
+        loader = open_project_app(settings.graph_paths, settings.home, reload=settings.graph_reload)
+        host = served = ProjectAppHost(served, loader.get, http, partial(find_rejection, get_context))
+    if http.logging_headers is not None:
+        served = RequestLog(served, http.logging_headers)
+    if cors.is_open:
+        served = cors.wrap(served)  # outside the gate, because a browser asks first without a key
+    app.mount(PREFIX, LangGraphAddress(served, http.mount_prefix, has_pages=host is not None), name="langgraph")
+    return host
+
+
+OUTER_KEYS = frozenset({"app", "app_root_path", "endpoint", "path_params", "route", "router"})
+"""Keys of a request's scope that this API's router sets, and that would mislead another application's."""
+
+
+class LangGraphAddress:
+    """ASGI application that shows LangGraph's API the paths that its clients know.
+
+    At the root of its own port, these are paths without the prefix. Elsewhere the prefix is their root path.
+    """
+
+    def __init__(self, app: ASGIApp, mount_prefix: str, *, has_pages: bool) -> None:
+        """`mount_prefix`: what the project puts before all paths. `has_pages`: the project may serve own pages."""
+        self.app, self.mount_prefix, self.has_pages = app, mount_prefix, has_pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        inner = {name: value for name, value in scope.items() if name not in OUTER_KEYS}
+        if ROOT_PORT in scope:
+            inner |= {"path": scope["path"].removeprefix(PREFIX), "root_path": ""}
+            inner["raw_path"] = (scope.get("raw_path") or scope["path"].encode()).removeprefix(PREFIX.encode())
+            scope[OWN_CONTENT_POLICY] = self.has_pages  # this origin has nothing else to protect
+        path = inner["path"].removeprefix(inner["root_path"])
+        if self.mount_prefix and path != "/ok":
+            if not path.startswith(f"{self.mount_prefix}/"):
+                await respond_anywhere(404, f"All paths begin with {self.mount_prefix}.", scope, receive, send)
+                return
+            inner["root_path"] += self.mount_prefix
+        try:
+            await self.app(inner, receive, send)
+        finally:
+            scope["route"] = inner.get("route")  # traces name it
 
 
 class LangGraphPort:
@@ -46,7 +101,7 @@ class LangGraphPort:
         await self.app(scope, receive, send)
 
 
-def build_context(deps: AppDependencies) -> LangGraphContext:
+def build_context(deps: AppDependencies, http: HttpSettings) -> LangGraphContext:
     """Return what LangGraph's API needs of this process."""
 
     async def identify(request: Request) -> Principal:
@@ -68,6 +123,8 @@ def build_context(deps: AppDependencies) -> LangGraphContext:
         render_metrics=deps.metrics.render,
         thread_ttl=deps.settings.thread_ttl,
         address_guard=deps.poster.guard,
+        run_headers=http.configurable_headers,
+        read_webhook_rules=partial(read_webhook_rules, deps.settings.graph_paths),
     )
 
 
@@ -115,7 +172,14 @@ async def _identify_user(request: Request, project_auth: ProjectAuth) -> Princip
         return await project_auth.authorize(user, resource, action, value)
 
     name = f"user:{user.identity}"[:200]
-    return Principal(user.tenant_id, name, authenticate_again, authorize if project_auth.has_rules else None)
+    return Principal(
+        user.tenant_id,
+        name,
+        authenticate_again,
+        authorize if project_auth.has_rules else None,
+        user,
+        select_run_user(user, sent),
+    )
 
 
 def find_project_auth(request: Request, deps: AppDependencies) -> ProjectAuth | None:

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from offing import environment
 from offing.core.errors import InvalidInput
+from offing.core.header_patterns import HeaderPatterns
 from offing.core.langgraph_config import ConfigNotice, LangGraphConfig, compare_python
 from offing.local.api_address import prefer_port
 from offing.models.api_base import is_loopback
 from offing.services.graph_folders import load_project
 from offing.services.langgraph_projects import LangGraphProject, find_langgraph_config
+from offing.services.project_webhooks import check_webhook_headers
 from offing.settings import PROJECT_HOME, Settings
+from offing.telemetry.redaction import may_be_secret
 
 DEFAULT_PORT = 2024
 """Port at which clients expect the server of a LangGraph project."""
@@ -54,6 +58,7 @@ def prepare_langgraph_projects(settings: Settings, paths: Sequence[Path], say: C
     """
     projects = [one for path in paths if (one := _find_project(path)) is not None]
     for project in projects:
+        check_webhook_headers(project, environment.VARIABLES)
         for notice in list_notices(project.config):
             say(f"{project.file.name}: {notice}")
     return _prepare(settings, projects[0]) if projects else settings
@@ -64,16 +69,16 @@ def list_notices(config: LangGraphConfig) -> list[ConfigNotice]:
     notices = [*config.notices]
     if (version := compare_python(config, sys.version_info[:2])) is not None:
         notices.append(version)
-    notices += _list_http_notices(config)
+    notices += _list_secret_headers(config)
     return notices
 
 
-def _list_http_notices(config: LangGraphConfig) -> Iterator[ConfigNotice]:
-    http = config.http
-    if http.app is not None:
-        yield ConfigNotice("http.app", "The project's own routes are not served.")
-    if http.mount_prefix or http.authenticates_app:
-        yield ConfigNotice("http", "Prefix and authentication of the project's own routes have no effect.")
+def _list_secret_headers(config: LangGraphConfig) -> Iterator[ConfigNotice]:
+    for key in ("configurable_headers", "logging_headers"):
+        patterns: HeaderPatterns | None = getattr(config.http, key)
+        for name in patterns.includes if patterns else ():
+            if may_be_secret(name, ""):
+                yield ConfigNotice(f"http.{key}", f"{name} may carry a secret. It is not stored or logged.")
 
 
 def open_in_browser(link: str) -> None:
@@ -97,6 +102,8 @@ def _prepare(settings: Settings, project: LangGraphProject) -> Settings:
         changes["port"] = prefer_port(settings.host, settings.port)
     if "langgraph_without_key" not in settings.model_fields_set:
         changes["langgraph_without_key"] = not project.config.auth
+    if "langgraph_app" not in settings.model_fields_set:
+        changes["langgraph_app"] = True
     ttl = project.config.thread_ttl
     if ttl is not None and "thread_ttl_minutes" not in settings.model_fields_set:
         changes |= {"thread_ttl_minutes": ttl.default_ttl, "thread_ttl_strategy": ttl.strategy}

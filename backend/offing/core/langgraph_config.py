@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from offing.core.header_patterns import HeaderPatterns
+from offing.core.webhook_rules import WebhookRules
+
 CONFIG_FILE = "langgraph.json"
 """Usual name of the file."""
 
@@ -16,6 +19,13 @@ class ThreadTtlStrategy(StrEnum):
     """The thread is deleted."""
     KEEP_LATEST = "keep_latest"
     """Its latest checkpoint is kept."""
+
+
+class MiddlewareOrder(StrEnum):
+    """Whether a request is authenticated before or after the middleware of the project's application."""
+
+    MIDDLEWARE_FIRST = "middleware_first"
+    AUTH_FIRST = "auth_first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,11 @@ class HttpSettings:
     """Prefix of all routes. Empty means none."""
     authenticates_app: bool = False
     """Whether the project's own routes need authentication, too."""
+    middleware_order: MiddlewareOrder = MiddlewareOrder.MIDDLEWARE_FIRST
+    configurable_headers: HeaderPatterns | None = None
+    """Headers of requests that are passed to runs under `configurable`. `None` means that the file names none."""
+    logging_headers: HeaderPatterns | None = None
+    """Headers that the log of requests contains. `None` means that requests are not logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,7 @@ class LangGraphConfig:
     store_ttl: StoreTtl | None = None
     thread_ttl: ThreadTtl | None = None
     http: HttpSettings = HttpSettings()
+    webhooks: WebhookRules = field(default_factory=WebhookRules)
     python_version: str = ""
     """`major.minor` that the project asks for. Empty means any."""
     notices: tuple[ConfigNotice, ...] = ()

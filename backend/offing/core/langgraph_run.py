@@ -62,9 +62,15 @@ class RunArguments:
     """When checkpoints are stored: `sync`, `async` or `exit`."""
     streams_thread: bool = False
     """Whether the run streams for the thread-centric protocol. It then streams everything."""
+    user: Mapping[str, Any] | None = None
+    """The user of a project's `Auth` object who asks, without secrets. `None` means that there is none."""
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the arguments as JSON. Without a user there is no `user`, as in rows of earlier versions."""
+        stored = asdict(self)
+        if self.user is None:
+            del stored["user"]
+        return stored
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "RunArguments":

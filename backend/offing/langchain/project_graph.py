@@ -160,7 +160,10 @@ def _build_runtime(opening: GraphOpening) -> Any:
     untyped: Any = _ReadRuntime
     if opening.store is None:
         return untyped(access_context="assistants.read", store=InMemoryStore())
-    return _ExecutionRuntime(access_context="threads.create_run", store=opening.store, context=opening.context)
+    user: Any = opening.config["configurable"].get("langgraph_auth_user")
+    return _ExecutionRuntime(
+        access_context="threads.create_run", user=user, store=opening.store, context=opening.context
+    )
 
 
 def _compile(value: Any, field: str) -> Any:

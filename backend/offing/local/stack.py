@@ -365,6 +365,7 @@ def build_child_environment(settings: Settings, servers: ServerUrls) -> dict[str
         "OFFING_HOST": settings.host,
         "OFFING_PORT": str(settings.port),
         **build_langgraph_variables(settings),
+        **({"OFFING_LANGGRAPH_APP": "1"} if settings.langgraph_app else {}),
     }
 
 

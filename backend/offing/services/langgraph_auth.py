@@ -62,6 +62,15 @@ class AuthenticatedUser:
     user: Any
     """The user as the project's other handlers get it: attributes and items."""
 
+    def as_mapping(self) -> "ProjectUser":
+        """Return the user with attributes and items, whatever the handler returned."""
+        if isinstance(self.user, ProjectUser):
+            return self.user
+        fields = {
+            name: getattr(self.user, name) for name in ("display_name", "is_authenticated") if hasattr(self.user, name)
+        }
+        return ProjectUser({**fields, "identity": self.identity, "permissions": list(self.permissions)})
+
 
 class ProjectUser(Mapping[str, Any]):
     """A user whose fields are attributes and items, as in LangGraph's server."""
@@ -84,6 +93,8 @@ class ProjectUser(Mapping[str, Any]):
         return len(self._fields)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy has no fields yet
+            raise AttributeError(name)
         try:
             return self._fields[name]
         except KeyError:

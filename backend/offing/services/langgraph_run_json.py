@@ -1,5 +1,6 @@
 """A run in the words of LangGraph's clients, for their API and for the webhooks that they name."""
 
+from dataclasses import replace
 from typing import Any
 
 from offing.core.run import RunStatus, StopReason
@@ -16,7 +17,7 @@ def render_run(row: LangGraphRunRow) -> dict[str, Any]:
         "status": find_run_status(row),
         "metadata": row.metadata,
         "multitask_strategy": row.multitask,
-        "kwargs": row.arguments,
+        "kwargs": replace(row.arguments, user=None),  # receivers of webhooks are told what was asked, not by whom
     }
 
 

@@ -6,14 +6,16 @@ with the same scheme, host and port, the message is signed with its secret.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from offing import environment
-from offing.core.errors import NotFound, OffingError
+from offing.core.errors import InvalidInput, NotFound, OffingError
 from offing.core.webhook import build_headers, find_retry_delay
+from offing.core.webhook_rules import WebhookRules
 from offing.kernel.langgraph_json import dump_json
 from offing.sdk import Graph
 from offing.services import langgraph_states
@@ -25,6 +27,7 @@ from offing.storage.langgraph_runs import LangGraphRunRow
 from offing.storage.pool import Database
 from offing.storage.run_webhooks import ClaimedRunWebhook
 from offing.storage.webhooks import AttemptResult, WebhookRow
+from offing.web.guard import add_ports
 from offing.web.post import Poster, PostResult
 
 
@@ -32,24 +35,37 @@ async def deliver_due(
     database: Database,
     poster: Poster,
     graphs: Mapping[str, Graph],
+    read_rules: Callable[[], WebhookRules] = WebhookRules,
     env: Mapping[str, str] = environment.VARIABLES,
     lease: timedelta = LEASE,
 ) -> int:
-    """Attempt the deliveries that are due, at most `MAX_CONCURRENT`, and return their number."""
+    """Attempt the deliveries that are due, at most `MAX_CONCURRENT`, and return their number.
+
+    `read_rules` returns the rules of a project, and raises InvalidInput if they cannot be read.
+    """
     claimed = await run_webhooks.claim_run_webhooks(database, lease, MAX_CONCURRENT)
-    await asyncio.gather(*(_deliver(database, poster, graphs, one, env) for one in claimed))
+    await asyncio.gather(*(_deliver(database, poster, graphs, one, read_rules, env) for one in claimed))
     return len(claimed)
 
 
 async def _deliver(
-    database: Database, poster: Poster, graphs: Mapping[str, Graph], claimed: ClaimedRunWebhook, env: Mapping[str, str]
+    database: Database,
+    poster: Poster,
+    graphs: Mapping[str, Graph],
+    claimed: ClaimedRunWebhook,
+    read_rules: Callable[[], WebhookRules],
+    env: Mapping[str, str],
 ) -> None:
     try:
         body = dump_json(await build_message(database, graphs, claimed, datetime.now(UTC)))
     except NotFound:
         return  # the run was deleted, and its delivery with it
-    sent = await _send(database, poster, claimed, body, env)
-    delay = find_retry_delay(claimed.attempts) if sent.problem else None
+    try:
+        rules = read_rules()
+        sent = await _send_by_rules(database, poster, claimed, body, rules, env)
+    except InvalidInput as error:
+        rules, sent = WebhookRules(), PostResult(None, str(error))
+    delay = find_retry_delay(claimed.attempts) if sent.problem and not rules.is_disabled else None
     async with database.transaction(claimed.tenant_id) as connection:
         result = AttemptResult(sent.status, sent.problem, 0, delay)
         await run_webhooks.end_attempt(connection, claimed.run_id, result)
@@ -95,9 +111,35 @@ async def _load_values(
         return None
 
 
-async def _send(
-    database: Database, poster: Poster, claimed: ClaimedRunWebhook, body: bytes, env: Mapping[str, str]
+async def _send_by_rules(
+    database: Database,
+    poster: Poster,
+    claimed: ClaimedRunWebhook,
+    body: bytes,
+    rules: WebhookRules,
+    env: Mapping[str, str],
 ) -> PostResult:
+    """Send the message if the project's rules still allow its address. Raises InvalidInput for a header."""
+    if rules.is_disabled:
+        return PostResult(None, "http.disable_webhooks of the project is set.")
+    if problem := rules.find_problem(claimed.address):
+        return PostResult(None, f"{problem}.")
+    headers = rules.resolve_headers(env)
+    if not rules.allowed_ports:
+        return await _send(database, poster, claimed, body, headers, env)
+    async with replace(poster, guard=add_ports(poster.guard, rules.allowed_ports)) as widened:
+        return await _send(database, widened, claimed, body, headers, env)
+
+
+async def _send(
+    database: Database,
+    poster: Poster,
+    claimed: ClaimedRunWebhook,
+    body: bytes,
+    own: Mapping[str, str],
+    env: Mapping[str, str],
+) -> PostResult:
+    """Send the message with the project's own headers, and signed if the tenant has a secret for the receiver."""
     async with database.transaction(claimed.tenant_id) as connection:
         registered = await webhooks.list_webhooks(connection)
     signer = next((one for one in registered if _origin(one.address) == _origin(claimed.address)), None)
@@ -105,7 +147,7 @@ async def _send(
         headers: Mapping[str, str] = {} if signer is None else _sign(claimed, signer, body, env)
     except OffingError as error:
         return PostResult(None, f"The secret of the webhook cannot be used. {error}")
-    return await poster.post(claimed.address, headers, body)
+    return await poster.post(claimed.address, {**own, **headers}, body)
 
 
 def _sign(claimed: ClaimedRunWebhook, signer: WebhookRow, body: bytes, env: Mapping[str, str]) -> Mapping[str, str]:

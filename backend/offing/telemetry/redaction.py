@@ -111,6 +111,11 @@ def redact_value(value: Any) -> Any:
     return _redact_nested(value, "", get_known_secrets())
 
 
+def may_be_secret(name: str, value: str) -> bool:
+    """Return whether a field has the name of a secret, or its value contains a known or likely one."""
+    return _SECRET_FIELD_NAME.search(name) is not None or redact(value) != value
+
+
 def remove_secrets(value: Any) -> Any:
     """Remove the known secrets from the keys and values of a JSON-like value.
 

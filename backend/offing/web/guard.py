@@ -8,7 +8,7 @@ operator allows by name are exempt.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from offing.web.address import Address, is_public
@@ -48,6 +48,11 @@ class AddressGuard:
             return list(await self.resolve(host, port))
         except OSError:
             return InvalidUrl(f"The name {host} cannot be looked up.")
+
+
+def add_ports(guard: AddressGuard, ports: Sequence[int]) -> AddressGuard:
+    """Return a guard that also allows these ports of public hosts."""
+    return replace(guard, allowed_ports=guard.allowed_ports | set(ports)) if ports else guard
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.runtime import Runtime
 from langgraph.stream import CustomTransformer, UpdatesTransformer
 from langgraph.types import Send, interrupt
 from typing_extensions import TypedDict
@@ -212,6 +214,30 @@ def build_nested_approval() -> Any:
     return untyped(Approval).add_node("inner", inner.compile()).add_edge(START, "inner").compile()
 
 
+class Whoami(TypedDict, total=False):
+    seen: dict[str, Any]
+
+
+def look(state: Whoami, config: RunnableConfig, runtime: Runtime[Any]) -> Whoami:
+    """Return what a node learns of the user and of the request."""
+    configurable: dict[str, Any] = config.get("configurable", {})
+    user, server = configurable.get("langgraph_auth_user"), runtime.server_info
+    known = server.user if server else None
+    return {
+        "seen": {
+            "user": None if user is None else dict(user),
+            "id": configurable.get("langgraph_auth_user_id"),
+            "permissions": configurable.get("langgraph_auth_permissions"),
+            "of_runtime": None if known is None else known.identity,
+            "headers": {name: value for name, value in configurable.items() if name.startswith(("x-", "user-agent"))},
+        }
+    }
+
+
+def build_whoami() -> Any:
+    return untyped(Whoami).add_node("look", look).add_edge(START, "look").compile()
+
+
 trail = register_langgraph("trail", build_trail, code_path=__file__, store_index=INDEX)
 chatter = register_langgraph("chatter", build_chat, code_path=__file__)
 approval = register_langgraph("approval", build_approval, code_path=__file__)
@@ -221,6 +247,7 @@ gated = register_langgraph("gated", build_gated, code_path=__file__)
 caller = register_langgraph("caller", build_caller, code_path=__file__)
 conversation = register_langgraph("conversation", build_conversation, code_path=__file__)
 searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
+whoami = register_langgraph("whoami", build_whoami, code_path=__file__)
 
 guide = register_langgraph("guide", build_guide, code_path=__file__)
 delegating = register_langgraph("delegating", build_delegating, code_path=__file__)
@@ -239,5 +266,6 @@ NAMES = (
     "guide",
     "delegating",
     "nested_approval",
+    "whoami",
 )
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)

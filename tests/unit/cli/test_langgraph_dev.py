@@ -41,7 +41,12 @@ def test_a_project_has_its_own_data_and_the_port_that_clients_expect(tmp_path: P
 def test_settings_that_are_set_are_kept(tmp_path: Path) -> None:
     project = copy_project(tmp_path / "project")
     settings = settings_of(
-        home=tmp_path / "home", port=8123, langgraph_port=8124, langgraph_without_key=False, thread_ttl_minutes=3
+        home=tmp_path / "home",
+        port=8123,
+        langgraph_port=8124,
+        langgraph_without_key=False,
+        langgraph_app=False,
+        thread_ttl_minutes=3,
     )
     configure(project, checkpointer={"ttl": TTL})
     assert prepare_langgraph_projects(settings, [project], lambda _: None) == settings
@@ -76,11 +81,29 @@ def test_the_lifetime_of_threads_is_that_of_the_project(tmp_path: Path) -> None:
         assert prepared.thread_ttl == ThreadTtl(2880, ThreadTtlStrategy(strategy))
 
 
-def test_settings_of_the_server_that_have_no_effect_are_named(tmp_path: Path) -> None:
+def test_the_application_of_a_project_is_served_and_a_header_that_may_be_secret_is_named(tmp_path: Path) -> None:
     project, messages = copy_project(tmp_path / "project"), list[str]()
-    configure(project, http={"app": "./src/agent/model.py:PhraseModel", "cors": {"allow_origins": ["*"]}})
+    http = {"app": "./src/agent/model.py:PhraseModel", "configurable_headers": {"includes": ["x-team", "x-api-key"]}}
+    configure(project, http=http)
+    assert prepare_langgraph_projects(settings_of(), [project], messages.append).langgraph_app
+    assert [line.partition(": ")[2] for line in messages if "image_distro" not in line] == [
+        "http.configurable_headers: x-api-key may carry a secret. It is not stored or logged."
+    ]
+
+
+def test_a_webhook_header_whose_variable_is_missing_is_an_error_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, messages = copy_project(tmp_path / "project"), list[str]()
+    configure(project, webhooks={"headers": {"X-A": "${{ env.LG_WEBHOOK_TOKEN }}"}}, env=".env")
+    with pytest.raises(InvalidInput, match="LG_WEBHOOK_TOKEN is not set"):
+        prepare_langgraph_projects(settings_of(), [project], messages.append)
+    (project / ".env").write_text("LG_WEBHOOK_TOKEN=hidden\n")
     prepare_langgraph_projects(settings_of(), [project], messages.append)
-    assert [line.split(": ")[1] for line in messages] == ["image_distro", "http.app"]
+    assert any("every address that a client names" in line for line in messages)
+    (project / ".env").unlink()
+    monkeypatch.setenv("LG_WEBHOOK_TOKEN", "of the shell")
+    prepare_langgraph_projects(settings_of(), [project], messages.append)
 
 
 def test_a_configuration_that_cannot_be_used_is_an_error_before_anything_starts(tmp_path: Path) -> None:

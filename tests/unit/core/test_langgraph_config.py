@@ -97,11 +97,13 @@ def test_every_other_key_is_used_or_named() -> None:
     assert config.http.authenticates_app
     assert noticed_keys(config) == {
         "auth.disable_studio_auth",
+        "auth.openapi",
         "checkpointer.path",
         "checkpointer.serde",
-        "http.configurable_headers",
+        "checkpointer.ttl.sweep_interval_minutes",
+        "checkpointer.ttl.sweep_limit",
+        "store.ttl.sweep_interval_minutes",
         "ui",
-        "webhooks",
         "color",
     }
 

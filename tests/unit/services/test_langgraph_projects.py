@@ -8,11 +8,14 @@ from typing import Any
 
 import orjson
 import pytest
+from langgraph.store.memory import InMemoryStore
 
 from offing.core.errors import InvalidInput
 from offing.sdk import Graph
+from offing.sdk.langgraph_adapter import GraphOpening
 from offing.services.graph_folders import load_project
 from offing.services.graphs import find_graph_version, get_graph
+from offing.services.langgraph_auth import ProjectUser
 from offing.testing import simulate_run
 from tests.langgraph_project import copy_project, edit
 from tests.unit.services.test_graph_folders import load_registry
@@ -138,6 +141,25 @@ def test_a_factory_in_any_form_makes_the_graph(tmp_path: Path, factory: str) -> 
     assert run_once(graph, {"topic": "gulls"})["words"] == "about gulls"
     assert graph.langgraph_adapter is not None
     assert graph.langgraph_adapter.open_graph is not None
+
+
+def test_a_factory_knows_the_user_of_the_run_for_which_it_makes_the_graph(tmp_path: Path) -> None:
+    factory = (
+        "def made(runtime):\n    user = runtime.user\n    return builder.compile(name=user.identity if user else '-')\n"
+    )
+    project = with_graph(tmp_path / "project", "./writer.py:made", f"{GRAPH}\n{factory}")
+    graph = load_registry(project, tmp_path / "home")["writer"]
+    assert graph.build().name == "-"
+    adapter = graph.langgraph_adapter
+    assert adapter is not None
+    open_graph: Any = adapter.open_graph
+
+    async def name_for(configurable: dict[str, Any]) -> str:
+        async with open_graph(GraphOpening({"configurable": configurable}, InMemoryStore())) as built:
+            return built.name
+
+    assert asyncio.run(name_for({"langgraph_auth_user": ProjectUser({"identity": "ada"})})) == "ada"
+    assert asyncio.run(name_for({})) == "-"
 
 
 def test_an_entrypoint_function_is_a_graph(tmp_path: Path) -> None:

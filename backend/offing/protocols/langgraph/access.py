@@ -9,15 +9,18 @@ from collections.abc import Mapping
 from typing import Any, cast
 from uuid import UUID
 
+import structlog
 from fastapi import Request
 
-from offing.core.errors import NotFound
+from offing.core.errors import InvalidInput, NotFound
 from offing.core.metadata_filter import CONTAINS, EQUALS, matches_filter
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.services import langgraph_threads
 from offing.services.langgraph_assistants import SYSTEM
 from offing.services.langgraph_auth import AccessDeniedError
 from offing.storage.assistants import AssistantRow
+
+log = structlog.get_logger()
 
 READING_POSTS = frozenset(
     {
@@ -105,7 +108,18 @@ def build_containment(conditions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def allow_item(caller: Caller, action: str, value: dict[str, Any]) -> tuple[str, ...]:
-    """Return the namespace of items that the user may use, as the store's handler has it. Raises AccessDeniedError."""
+    """Return the namespace of items that the user may use, as the store's handler has it. Raises AccessDeniedError.
+
+    A filter that the handler returns has no effect, as in LangGraph's server: items have no metadata, and the handler
+    keeps users apart by their namespaces.
+    """
     if await allow(caller, "store", action, value):
-        raise AccessDeniedError(403, "The handler of the store returned a filter, but items have no metadata.")
-    return tuple(value["namespace"] or ())
+        log.warning(
+            "the handler of the store returned a filter, which has no effect; change value['namespace'] instead",
+            action=action,
+        )
+    namespace: Any = value["namespace"] or ()
+    if isinstance(namespace, str) or not all(isinstance(label, str) for label in namespace):
+        problem = f"the handler of store.{action} set a namespace that is no sequence of texts"
+        raise InvalidInput("auth.path", problem, "Set value['namespace'] to a tuple of texts.")
+    return tuple(namespace)

@@ -7,7 +7,6 @@ from fastapi import Depends, FastAPI
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.access import authorize_thread
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
-from offing.protocols.langgraph.cors import NO_CORS, CorsRules
 from offing.protocols.langgraph.gate import RequestGate
 from offing.protocols.langgraph.routes import (
     assistants,
@@ -39,14 +38,13 @@ request is compared with one route after the other.
 def build_langgraph_app(
     context: LangGraphContext | Callable[[], LangGraphContext],
     *,
-    cors: CorsRules = NO_CORS,
     disabled_groups: Collection[str] = (),
 ) -> FastAPI:
     """Return the application that serves LangGraph's clients.
 
     `context` may be a function, for a process whose clients open only with its lifespan. The application has no
-    lifespan of its own: who serves it opens and closes the context. `cors` are the rules for pages of other origins,
-    and `disabled_groups` the groups of routes that a project turns off.
+    lifespan of its own: who serves it opens and closes the context. `disabled_groups` are the groups of routes that a
+    project turns off.
     """
     app = FastAPI(
         title="Offing: LangGraph's server API",
@@ -67,7 +65,5 @@ def build_langgraph_app(
         for router in routers if group not in disabled_groups else ():
             app.include_router(router, dependencies=guards)
     errors.install_error_handlers(app)
-    app.add_middleware(RequestGate)
-    if cors.is_open:
-        cors.install(app)  # outside the gate, because a browser asks first without a key
+    app.add_middleware(RequestGate, get_context=app.state.get_context)
     return app

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from offing.core.errors import InvalidInput
 
@@ -51,10 +51,10 @@ class CorsRules:
         by_name = "*" in self.origins or origin in self.origins
         return by_name or (self.origin_regex is not None and re.fullmatch(self.origin_regex, origin) is not None)
 
-    def install(self, app: FastAPI) -> None:
-        """Add the headers that these rules ask for to all answers of an application."""
-        app.add_middleware(
-            CORSMiddleware,
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Return an application that adds the headers that these rules ask for to all answers."""
+        return CORSMiddleware(
+            app,
             allow_origins=self.origins,
             allow_origin_regex=self.origin_regex,
             allow_methods=self.methods,
@@ -63,9 +63,6 @@ class CorsRules:
             expose_headers=self.exposed_headers,
             max_age=self.max_age_seconds,
         )
-
-
-NO_CORS = CorsRules()
 
 
 def parse_cors(document: Mapping[str, Any], origins: str = "") -> CorsRules:

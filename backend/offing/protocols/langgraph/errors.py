@@ -7,6 +7,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from langgraph.store.base import InvalidNamespaceError
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
 from offing.services.langgraph_auth import AccessDeniedError
@@ -39,6 +41,14 @@ def install_error_handlers(app: FastAPI) -> None:
 def respond(status: int, detail: str) -> JSONResponse:
     clean = "".join(c if c.isprintable() else "�" for c in detail.encode("utf-8", "replace").decode())
     return JSONResponse({"detail": clean[:1000]}, status)
+
+
+async def respond_anywhere(status: int, detail: str, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request that no route answers. A WebSocket is closed."""
+    if scope["type"] == "websocket":
+        await WebSocketClose(1011 if status >= 500 else 1008)(scope, receive, send)
+        return
+    await respond(status, detail)(scope, receive, send)
 
 
 async def _handle_offing_error(_: Request, error: Exception) -> JSONResponse:

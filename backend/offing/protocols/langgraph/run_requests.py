@@ -21,6 +21,7 @@ from offing.services.langgraph_runs import NewLangGraphRun
 from offing.services.webhooks import check_address
 from offing.storage.assistants import AssistantRow
 from offing.storage.langgraph_runs import LangGraphRunRow
+from offing.web.guard import add_ports
 
 
 async def create_run(
@@ -38,7 +39,11 @@ async def create_run(
     new = NewLangGraphRun(
         assistant.graph,
         assistant.id,
-        replace(add_assistant(assistant, build_arguments(body)), streams_thread=streams_thread),
+        replace(
+            add_headers(caller, add_assistant(assistant, build_arguments(body))),
+            streams_thread=streams_thread,
+            user=caller.principal.run_user,
+        ),
         thread_id,
         metadata,
         Multitask(body.multitask_strategy),
@@ -80,8 +85,19 @@ async def _authorize_run(
 
 
 async def check_webhook(caller: Caller, address: str | None) -> str | None:
-    """Return the address that is told of the end of a run. Raises InvalidInput for one that may not be reached."""
-    return None if address is None else await check_address(address, caller.context.address_guard, "webhook")
+    """Return the address that is told of the end of a run. `None` means that none is told.
+
+    Raises InvalidInput for one that may not be reached, or that the project does not allow.
+    """
+    if address is None:
+        return None
+    rules = caller.context.read_webhook_rules()
+    if rules.is_disabled:
+        return None
+    if problem := rules.find_problem(address.strip()):
+        raise InvalidInput("webhook", problem, "Use an address that langgraph.json allows.")
+    guard = add_ports(caller.context.address_guard, rules.allowed_ports)
+    return await check_address(address, guard, "webhook")
 
 
 def _check_combination(thread_id: UUID | None, body: RunIn) -> None:
@@ -113,6 +129,14 @@ def build_arguments(body: RunIn) -> RunArguments:
         stream_subgraphs=body.stream_subgraphs,
         durability=body.durability,
     )
+
+
+def add_headers(caller: Caller, arguments: RunArguments) -> RunArguments:
+    """Return the arguments of a run with the headers of its request that a project chooses, before other values."""
+    if not caller.run_headers:
+        return arguments
+    configurable: dict[str, Any] = {**(arguments.config.get("configurable") or {}), **caller.run_headers}
+    return replace(arguments, config={**arguments.config, "configurable": configurable})
 
 
 def _parse_breakpoints(nodes: Any) -> Any:

@@ -1,5 +1,6 @@
 """Crons: runs that begin by a schedule, in a thread or each in its own."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -147,7 +148,9 @@ async def _create(caller: Caller, thread_id: UUID | None, body: CronIn) -> CronR
         assistant_id=assistant.id,
         thread_id=thread_id,
         schedule=body.schedule,
-        arguments=build_arguments(RunIn(assistant_id=assistant.id, **_read_arguments(body))),
+        arguments=replace(
+            build_arguments(RunIn(assistant_id=assistant.id, **_read_arguments(body))), user=caller.principal.run_user
+        ),
         owner=caller.principal.name,
         timezone=body.timezone,
         end_time=body.end_time,

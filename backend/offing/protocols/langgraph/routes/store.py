@@ -44,7 +44,7 @@ async def put_item(caller: CurrentCaller, body: ItemIn) -> Response:
         "index": body.index,
     }
     namespace = await allow_item(caller, "put", value)
-    await store.aput(namespace, body.key, value["value"], body.index, **more)
+    await store.aput(namespace, value["key"], value["value"], value["index"], **more)
     return Response(status_code=204)
 
 
@@ -53,17 +53,18 @@ async def get_item(
     caller: CurrentCaller, key: str, namespace: Annotated[str, Query()] = "", refresh_ttl: bool | None = None
 ) -> Response:
     """Get an item, or null. The labels of `namespace` are separated by periods."""
-    labels = tuple(namespace.split(".")) if namespace else ()
-    labels = await allow_item(caller, "get", {"namespace": labels, "key": key})
-    item = await _open(caller).aget(labels, key, refresh_ttl=refresh_ttl)
+    value: dict[str, Any] = {"namespace": tuple(namespace.split(".")) if namespace else (), "key": key}
+    labels = await allow_item(caller, "get", value)
+    item = await _open(caller).aget(labels, value["key"], refresh_ttl=refresh_ttl)
     return respond_json(None if item is None else _render(item))
 
 
 @router.delete("/items", status_code=204)
 async def delete_item(caller: CurrentCaller, body: ItemKey) -> Response:
     """Delete an item, if there is one."""
-    namespace = await allow_item(caller, "delete", {"namespace": tuple(body.namespace), "key": body.key})
-    await _open(caller).adelete(namespace, body.key)
+    value: dict[str, Any] = {"namespace": tuple(body.namespace), "key": body.key}
+    namespace = await allow_item(caller, "delete", value)
+    await _open(caller).adelete(namespace, value["key"])
     return Response(status_code=204)
 
 
@@ -84,10 +85,10 @@ async def search_items(caller: CurrentCaller, body: ItemSearch) -> Response:
     try:
         matches = await store.asearch(
             prefix,
-            query=body.query,
-            filter=body.filter,
-            limit=body.limit,
-            offset=body.offset,
+            query=value["query"],
+            filter=value["filter"],
+            limit=value["limit"],
+            offset=value["offset"],
             refresh_ttl=body.refresh_ttl,
         )
     except InvalidNamespaceError:
@@ -107,12 +108,13 @@ async def list_namespaces(caller: CurrentCaller, body: NamespaceSearch) -> Respo
         "limit": body.limit,
         "offset": body.offset,
     }
+    prefix = await allow_item(caller, "list_namespaces", value)
     matches = await _open(caller).alist_namespaces(
-        prefix=await allow_item(caller, "list_namespaces", value) or None,
-        suffix=tuple(body.suffix) if body.suffix else None,
-        max_depth=body.max_depth,
-        limit=body.limit,
-        offset=body.offset,
+        prefix=prefix or None,
+        suffix=value["suffix"],
+        max_depth=value["max_depth"],
+        limit=value["limit"],
+        offset=value["offset"],
     )
     return respond_json({"namespaces": [list(one) for one in matches]})
 

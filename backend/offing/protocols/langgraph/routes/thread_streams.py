@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from offing.core.errors import InvalidInput, OffingError
 from offing.protocols.langgraph.access import check_thread
-from offing.protocols.langgraph.context import Caller, CurrentCaller, LangGraphContext
+from offing.protocols.langgraph.context import Caller, CurrentCaller, LangGraphContext, find_caller
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import FeedResponse, parse_last_event_id
 from offing.protocols.langgraph.thread_commands import answer_command, describe_error
@@ -100,5 +100,4 @@ async def serve_socket(socket: WebSocket, thread_id: str) -> None:
 async def _identify_socket(socket: WebSocket) -> Caller:
     """Return who opened a connection. Its headers are read as those of a request."""
     context: LangGraphContext = socket.app.state.get_context()
-    request = Request({**socket.scope, "type": "http", "method": "GET"})
-    return Caller(context, await context.authenticate(request))
+    return await find_caller(Request({**socket.scope, "type": "http", "method": "GET"}), context)

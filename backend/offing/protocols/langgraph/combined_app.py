@@ -1,0 +1,95 @@
+"""A project's application in front of LangGraph's API: its routes come first, its middleware is around both."""
+
+import copy
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from offing.core.langgraph_config import HttpSettings, MiddlewareOrder
+
+Rejection = Callable[[Scope, bool], Awaitable[Response | None]]
+"""Identifies the caller of a request, and returns the answer to somebody unknown. The second argument says whether the
+request is for LangGraph's API, where some paths need no caller.
+"""
+
+
+class RouteChoice:
+    """The innermost application: the project's routes, or LangGraph's API if they have no answer."""
+
+    def __init__(self, router: Any, system: Starlette, find_rejection: Rejection, *, authenticates: bool) -> None:
+        """`authenticates`: the project's routes need a caller, too."""
+        self.router, self.system = router, system
+        self._find_rejection, self._authenticates = find_rejection, authenticates
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.router, name)  # what a route asks of the router of its application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.router(scope, receive, send)
+        elif not self.has_own(scope):
+            await self.system(scope, receive, send)
+        elif self._authenticates and (rejection := await self._find_rejection(scope, False)) is not None:
+            await respond_rejection(rejection, scope, receive, send)
+        else:
+            try:
+                await self.router(scope, receive, send)
+            except SystemExit as error:  # in a task of a middleware it would end the event loop
+                raise RuntimeError("the application called sys.exit()") from error
+
+    def has_own(self, scope: Scope) -> bool:
+        """Return whether the project answers a request.
+
+        It does so with a route for its path and method, and otherwise where LangGraph's API has no route.
+        """
+        own = _find_match(self.router.routes, scope)
+        if own is Match.FULL:
+            return True
+        others = _find_match(self.system.router.routes, scope)
+        return others is Match.NONE or (own is Match.PARTIAL and others is Match.PARTIAL)
+
+
+def _find_match(routes: list[BaseRoute], scope: Scope) -> Match:
+    """Return how well the best of the routes fits a request."""
+    best = Match.NONE
+    for route in routes:
+        match, _ = route.matches(scope)
+        if match is Match.FULL:
+            return match
+        best = match if match is Match.PARTIAL else best
+    return best
+
+
+class CombinedApp:
+    """A copy of a project's application around LangGraph's API. The application itself is not changed."""
+
+    def __init__(self, app: Starlette, system: Starlette, http: HttpSettings, find_rejection: Rejection) -> None:
+        self._find_rejection = find_rejection
+        self._authenticates_first = http.middleware_order is MiddlewareOrder.AUTH_FIRST
+        self._authenticates_own = http.authenticates_app
+        self._choice = RouteChoice(app.router, system, find_rejection, authenticates=http.authenticates_app)
+        combined: Any = copy.copy(app)
+        combined.router = self._choice
+        self._app: Starlette = combined
+        self._stack: ASGIApp = combined.build_middleware_stack()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self._app
+        if scope["type"] == "http" and self._authenticates_first:
+            is_own = self._choice.has_own(scope)
+            needs_caller = self._authenticates_own or not is_own
+            if needs_caller and (rejection := await self._find_rejection(scope, not is_own)) is not None:
+                await rejection(scope, receive, send)
+                return
+        await self._stack(scope, receive, send)
+
+
+async def respond_rejection(rejection: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request of somebody unknown. A WebSocket is closed."""
+    answer = WebSocketClose(4401) if scope["type"] == "websocket" else rejection
+    await answer(scope, receive, send)
