@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { type Engine, enginesQuery, graphsQuery, listEngineOptions, tenantQuery } from "@/shared/api/installation";
 import { presetsQuery, providersQuery } from "@/shared/api/providers";
+import { offerText } from "@/shared/texts/offer-texts";
 import { Field, Input } from "@/shared/ui/field";
 import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";
 import { filterChoices, findChoice, listModelChoices, type ModelChoice } from "./models";
@@ -121,7 +122,7 @@ function UnavailableEngines({ engines }: { engines: readonly Engine[] }) {
       </summary>
       {unavailable.map((engine) => (
         <p key={engine.name} className={styles.note}>
-          <b>{engine.name}</b>: {engine.note}
+          <b>{engine.name}</b>: {offerText(engine.note, engine.texts.note)}
         </p>
       ))}
     </details>

@@ -11,7 +11,7 @@ test("the model of a stored provider that was tested last has its provider's nam
 test("a model that was tested and is listed is one choice", () => {
   const tested = aProvider({ last_test: aProviderTest({ model: "openai/a" }) });
   const listed = { name: "litellm:openai", available: true, models: ["openai/a"], note: "", model_details: [] };
-  const engines = [{ ...listed, offered_at: "" }];
+  const engines = [{ ...listed, texts: {}, offered_at: "" }];
   const choices = listModelChoices({ engines, presets: [], providers: [tested], tenant: aTenant() });
   expect(choices.slice(1).map(({ id }) => id)).toEqual(["litellm:openai/a"]);
 });

@@ -5,6 +5,7 @@ import { type Engine, formatEngineConfig, type Tenant } from "@/shared/api/insta
 import type { Preset, Provider } from "@/shared/api/providers";
 import { joinList } from "@/shared/format/lists";
 import { formatCompact, formatCount, formatDecimal, formatDuration, formatUsd } from "@/shared/format/numbers";
+import { offerText } from "@/shared/texts/offer-texts";
 
 export interface ModelChoice {
   /** `default`, `preset:NAME`, or the engine in the notation of the form. */
@@ -95,11 +96,12 @@ function presetChoice({ name, engines, budget, built_in: isBuiltIn }: Preset): M
   };
 }
 
-function engineChoice({ name, note }: Engine): ModelChoice {
-  return { id: name, preset: "", engine: name, title: name, note, facts: [], turns: null };
+function engineChoice({ name, note, texts }: Engine): ModelChoice {
+  const about = offerText(note, texts.note);
+  return { id: name, preset: "", engine: name, title: name, note: about, facts: [], turns: null };
 }
 
-function listModels({ name, models, model_details: details = [], note }: Engine): ModelChoice[] {
+function listModels({ name, models, model_details: details = [], note, texts }: Engine): ModelChoice[] {
   const [engine = name] = name.split(":");
   return models.map((model) => {
     const known = details.find((one) => one.model === model);
@@ -108,7 +110,7 @@ function listModels({ name, models, model_details: details = [], note }: Engine)
       preset: "",
       engine: `${engine}:${model}`,
       title: model,
-      note: known ? "" : note,
+      note: known ? "" : offerText(note, texts.note),
       facts: known ? describeModel(known) : [],
       turns: null,
     };

@@ -6,6 +6,7 @@ import { formatCompact, formatDuration, formatMs, formatUsd, secondsSince } from
 import { currentActionText, runStatusLabel } from "@/shared/format/run-labels";
 import { describeAnswerers, describeTechnically } from "@/shared/runs/answerers";
 import { useStreamState } from "@/shared/stream/stream-context";
+import { waitReason } from "@/shared/texts/wait-texts";
 import { useNow } from "@/shared/ui/hooks";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { RunTitle } from "./run-title";
@@ -112,7 +113,7 @@ function waitText(run: RunDetail): string {
       other: "waiting for # answers of yours",
     });
   }
-  return waitingFor(run.waiting_for ?? t`an unknown condition`);
+  return waitingFor(waitReason(run));
 }
 
 function waitingFor(what: string): string {
