@@ -201,12 +201,11 @@ async def test_a_person_who_asks_to_write_now_gets_what_there_is(shared_platform
     assert await answer_of(shared_platform, run.id) == "It has 17 moons."
 
 
-async def test_a_node_that_was_started_with_send_has_its_calls_and_their_times(shared_platform: Platform) -> None:
+async def test_a_node_that_was_started_with_send_has_its_calls(shared_platform: Platform) -> None:
     run = await started(shared_platform, MAP_REDUCE.request())
     await shared_platform.ended(run.id)
     nodes = {node.node: node for node in await list_nodes(shared_platform.database, shared_platform.tenant, run.id)}
     assert "" not in nodes
     assert nodes["write_verse"].visits == 1
     assert nodes["write_verse"].steps >= 4
-    assert nodes["write_verse"].ms > 0
     assert "writer" in nodes["write_verse"].roles

@@ -79,8 +79,9 @@ class CallKey:
     its node.
     """
     node: str = field(default="", compare=False)
-    """The node of the run's own graph, if it was started with `Send`, so that the path does not name it. It is no part of
-    the identity and is not read back. Empty means that the path names it.
+    """The node of the run's own graph, if it was started with `Send`, so that the path does not name it.
+
+    It is no part of the identity and is not read back. Empty means that the path names it.
     """
 
 
