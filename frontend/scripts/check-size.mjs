@@ -59,6 +59,7 @@ export const ON_DEMAND = [
   "src/features/tokens/tokens-view.tsx",
   "src/features/training/job-view.tsx",
   "src/features/training/versions-view.tsx",
+  "src/shared/texts/problem-texts.ts",
   "src/shared/ui/overlays.tsx",
   "src/shared/upload/upload-list.tsx",
   "src/stories/stories-page.tsx",

@@ -192,7 +192,9 @@ async def test_nodes_have_their_visits_durations_and_steps(api: Api) -> None:
         StepDraft(StepKind.TOOL_CALL, "Call", ms=10, call_key=key(2, "executor")),
         StepDraft(StepKind.TOOL_RESULT, "Result", ms=30, call_key=key(2, "executor>3:__pregel_pull/inner")),
         StepDraft(StepKind.PLAN, "Two", ms=60, tokens=7, call_key=key(3, "planner")),
-        StepDraft(StepKind.NOTE, "Sent", call_key=CallKey(4, "__pregel_push/0/False", 0, "d")),
+        StepDraft(StepKind.NOTE, "Earlier", call_key=CallKey(4, "__pregel_push/0/False", 0, "d")),
+        StepDraft(StepKind.NOTE, "Sent", ms=8, call_key=CallKey(5, "__pregel_push/0/False", 0, "d", "part")),
+        StepDraft(StepKind.NOTE, "Sent", ms=9, call_key=CallKey(5, "__pregel_push/1/False", 0, "d", "part")),
     ]
     for draft in drafts:
         await api.hands.append(fence, draft)
@@ -201,6 +203,7 @@ async def test_nodes_have_their_visits_durations_and_steps(api: Api) -> None:
         ("planner", 2, 2, 100, 12),
         ("executor", 1, 2, 40, 0),
         ("", 1, 1, 0, 0),
+        ("part", 1, 2, 17, 0),
     ]
     matches = (await api.http.get(at(run, "step-matches"), params={"node": "executor"})).json()
     assert [item["seq"] for item in matches["items"]] == [3, 4]

@@ -10,6 +10,7 @@ from offing.core.input_request import InputResponse
 from offing.core.run import CancelMode, RunStatus, StopReason
 from offing.core.step import StepKind
 from offing.services.input_requests import list_input_requests, submit_response
+from offing.services.run_views import list_nodes
 from offing.services.runs import cancel_run
 from tests.documents import ingest_folder
 from tests.workers.conftest import Platform, SharedServers
@@ -17,6 +18,7 @@ from tests.workers.langgraph_runs import answer_of, model_calls, prompts, report
 from tests.workers.langgraph_scripts import (
     FUNCTIONAL,
     GRAPHS,
+    MAP_REDUCE,
     PLAYS,
     REACT,
     REMEMBERING,
@@ -197,3 +199,13 @@ async def test_a_person_who_asks_to_write_now_gets_what_there_is(shared_platform
     ended = await shared_platform.ended(run.id)
     assert (ended.status, ended.stop_reason) == (RunStatus.DONE, StopReason.FINISH_REQUESTED)
     assert await answer_of(shared_platform, run.id) == "It has 17 moons."
+
+
+async def test_a_node_that_was_started_with_send_has_its_calls(shared_platform: Platform) -> None:
+    run = await started(shared_platform, MAP_REDUCE.request())
+    await shared_platform.ended(run.id)
+    nodes = {node.node: node for node in await list_nodes(shared_platform.database, shared_platform.tenant, run.id)}
+    assert "" not in nodes
+    assert nodes["write_verse"].visits == 1
+    assert nodes["write_verse"].steps >= 4
+    assert "writer" in nodes["write_verse"].roles

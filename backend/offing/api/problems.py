@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from offing.api.coded_texts import serialize_problem_texts
 from offing.api.schemas import Problem
 from offing.api.shared_headers import hide_token
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
@@ -73,13 +74,15 @@ def build_problem_response(
 
 
 def _build_problem(status: int, code: str, detail: str, field: str | None, remedy: str | None) -> Problem:
+    remedy = remedy or DEFAULT_REMEDIES.get(status)
     return Problem(
         type=f"urn:offing:problem:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,
         field=field,
-        remedy=remedy or DEFAULT_REMEDIES.get(status),
+        remedy=remedy,
+        texts=serialize_problem_texts(detail=detail, remedy=remedy),
     )
 
 

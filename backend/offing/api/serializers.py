@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+from offing.api.coded_texts import serialize_run_texts, serialize_step_text
 from offing.api.schemas import (
     AnswerDraftOut,
     BudgetIn,
@@ -61,6 +62,7 @@ from offing.core.run import Budget, RunStatus, StopReason
 from offing.core.step import Step
 from offing.core.step_codes import StepSummary
 from offing.core.step_summary import summarize_step
+from offing.core.step_texts import find_detail_parts, find_title
 from offing.library.word_query import locate_terms, parse_word_query
 from offing.models.model_table import find_model_limits, find_model_price
 from offing.services.library import PassageInContext
@@ -101,6 +103,7 @@ def serialize_run_summary(summary: RunSummary, match: RunMatchOut | None = None,
         waiting_for=run.waiting_for,
         waiting_since=run.waiting_since if run.status in WAITING_STATUSES else None,
         error=run.error,
+        texts=serialize_run_texts(waiting_for=run.waiting_for, error=run.error),
         # Engine options may be long and may be private to the engine, so they are not returned.
         engines={role: hide_options(choice) for role, choice in run.engines.items()},
         scope=_serialize_scope(run.scope),
@@ -220,6 +223,9 @@ def serialize_live_status(live: LiveStatus | None) -> LiveStatusOut | None:
 
 
 def serialize_step(run_id: UUID, step: Step) -> StepOut:
+    summary = summarize_step(step) if step.summary is None else step.summary
+    title_text = find_title(step) if summary is None else None
+    detail_parts = find_detail_parts(step) if summary is None else ()
     return StepOut(
         run_id=run_id,
         seq=step.seq,
@@ -227,7 +233,9 @@ def serialize_step(run_id: UUID, step: Step) -> StepOut:
         label=step.label,
         title=step.title,
         detail=step.detail,
-        summary=_serialize_step_summary(summarize_step(step) if step.summary is None else step.summary),
+        summary=_serialize_step_summary(summary),
+        title_text=title_text and serialize_step_text(title_text),
+        detail_texts=[*map(serialize_step_text, detail_parts)],
         ok=step.ok,
         ms=step.ms,
         tokens=step.tokens,
@@ -276,6 +284,9 @@ def serialize_report(run_id: UUID, analyzed: AnalyzedReport) -> ReportOut:
             ConflictOut(matter=c.matter, found_by=c.found_by, citations=list(c.citations)) for c in analysis.conflicts
         ],
         conflict_search=analysis.conflict_search,
+        texts=serialize_run_texts(
+            author=report.written_by, judged_by=analysis.judged_by, conflict_search=analysis.conflict_search
+        ),
         edited_by=report.edit.by if report.edit else None,
         editor=find_editor(report.edit.by, report.edit.run_id) if report.edit else None,
         follow_up_run_id=report.edit.run_id if report.edit else None,

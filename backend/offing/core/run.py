@@ -39,7 +39,7 @@ class StopReason(StrEnum):
     In AgentFlow the verifier decides this, in all other graphs the agent.
     """
     NOTHING_FOUND = "nothing_found"
-    """No source contains anything about the question."""
+    """Nothing was found that answers the question: no passage at all, or none that covers a part of it."""
     SATURATED = "saturated"
     """The latest turns of a deep run retrieved no new passage and covered no further part of the question."""
     TURN_LIMIT = "turn_limit"

@@ -78,6 +78,11 @@ class CallKey:
     Empty means that the call was recorded before keys had digests; its ordinal then counts all calls of
     its node.
     """
+    node: str = field(default="", compare=False)
+    """The node of the run's own graph, if it was started with `Send`, so that the path does not name it.
+
+    It is no part of the identity and is not read back. Empty means that the path names it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

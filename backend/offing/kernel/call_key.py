@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from offing.core.step import CallKey
-from offing.kernel.call_path import CallPath, CallPathTracker
+from offing.kernel.call_path import PUSH_PREFIX, CallPath, CallPathTracker
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,17 @@ class CallKeys:
 
     def next_call(self, *request: Any) -> NodeCall:
         """Return the call that the running node makes now."""
-        return self._build_call(*self._paths.current_path(), request, by_content=self._by_content)
+        superstep, path = self._paths.current_path()
+        node = self._paths.current_node() if path.startswith(PUSH_PREFIX) else ""
+        return self._build_call(superstep, path, request, by_content=self._by_content, node=node)
 
     def next_side_call(self, *content: Any) -> NodeCall:
         """Return a call for output that the graph emits outside its nodes during the current superstep."""
         return self._build_call(self._paths.latest_superstep, "beside", content, by_content=True)
 
-    def _build_call(self, superstep: int, path: str, request: tuple[Any, ...], *, by_content: bool) -> NodeCall:
+    def _build_call(
+        self, superstep: int, path: str, request: tuple[Any, ...], *, by_content: bool, node: str = ""
+    ) -> NodeCall:
         digest = digest_request(request)
         nth, free = (
             _next_ordinal(self._call_counts, (superstep, path)),
@@ -80,7 +84,7 @@ class CallKeys:
         )
         ordinal = heappop(free) if free else _next_ordinal(self._ordinals, (superstep, path, digest))
         position = f"{path}#{digest}/{ordinal}" if by_content else f"{path}/{nth}"
-        return NodeCall(CallKey(superstep, path, ordinal, digest), request, position)
+        return NodeCall(CallKey(superstep, path, ordinal, digest, node), request, position)
 
     def release_ordinal(self, call: NodeCall) -> None:
         """Release the ordinal of a call that left no step, for the next call with an equal request."""

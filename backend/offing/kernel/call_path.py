@@ -16,6 +16,9 @@ from offing.core.errors import OffingError
 CallPath = tuple[int, str]
 """Superstep of the run's own graph, and path."""
 
+PUSH_PREFIX = "__pregel_push"
+"""Begins the path of a task that was started with `Send`, which does not name its node."""
+
 TASK_SEPARATOR = ":"
 """Separator in front of a task id in a checkpoint namespace."""
 
@@ -69,6 +72,14 @@ class CallPathTracker(AsyncCallbackHandler):
             return step, path
         first, *between = [self._get_caller(outer, depth) for depth in range(1, len(outer) + 1)]
         return int(first[0]), SUBGRAPH_SEPARATOR.join([first[1], *(f"{a}:{b}" for a, b in between), f"{step}:{path}"])
+
+    def current_node(self) -> str:
+        """Return the node of the run's own graph that is running, or that called the subgraph of the running node."""
+        config = get_config()
+        namespace = (config.get("metadata") or {}).get("langgraph_checkpoint_ns") or config.get("configurable", {}).get(
+            "checkpoint_ns", ""
+        )
+        return str(namespace).split(LEVEL_SEPARATOR)[0].partition(TASK_SEPARATOR)[0]
 
     def _get_caller(self, levels: list[str], depth: int) -> tuple[int | str, str]:
         """Return the node at a depth. A bare number counts the subgraphs that one node called."""

@@ -104,9 +104,9 @@ COPY_LANGGRAPH_RUN = """
 
 COPY_STEPS = """
     insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn, superstep, path,
-                      ordinal, digest, payload, at)
+                      ordinal, digest, node, payload, at)
     select %(id)s, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn, superstep, path, ordinal,
-           digest, payload, at
+           digest, node, payload, at
       from step where run_id = %(origin)s and seq <= %(at)s
 """
 

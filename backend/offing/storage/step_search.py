@@ -10,9 +10,11 @@ from offing.storage.pool import Connection
 MAX_EXCERPT_CHARS = 200
 CHARS_BEFORE_MATCH = 60
 
-NODE_OF_STEP = "case when path like '\\_\\_pregel\\_pull/%%' then split_part(split_part(path, '>', 1), '/', 2) end"
-"""The node of the run's own graph that recorded a step, from the path of its call key. Null means unknown: the step is
-no call, or LangGraph started its node with `Send`."""
+NODE_OF_STEP = (
+    "case when path like '\\_\\_pregel\\_pull/%%' then split_part(split_part(path, '>', 1), '/', 2) else node end"
+)
+"""The node of the run's own graph that recorded a step, from the path of its call key, or as LangGraph named it if it
+was started with `Send`. Null means unknown: the step is no call, or it was recorded before such names were."""
 
 MATCHES = f"""
     run_id = %(run)s and seq > %(after)s

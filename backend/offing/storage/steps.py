@@ -26,11 +26,12 @@ COLUMNS = "seq, kind, title, payload, label, detail, ok, ms, tokens, turn, at, f
 INSERT_STEPS = """
     placed as (
       insert into step (run_id, seq, tenant_id, fence, kind, label, title, detail, ok, ms, tokens, turn,
-                        superstep, path, ordinal, digest, payload)
+                        superstep, path, ordinal, digest, node, payload)
       select guard.id, guard.base + d.nth - 1, guard.tenant_id, guard.fence,
              d.v->>'kind', d.v->>'label', d.v->>'title', d.v->>'detail', (d.v->>'ok')::boolean, (d.v->>'ms')::integer,
              (d.v->>'tokens')::integer, (d.v->>'turn')::integer,
-             (d.v->>'superstep')::integer, d.v->>'path', (d.v->>'ordinal')::integer, d.v->>'digest', d.v->'payload'
+             (d.v->>'superstep')::integer, d.v->>'path', (d.v->>'ordinal')::integer, d.v->>'digest',
+             d.v->>'node', d.v->'payload'
         from guard, jsonb_array_elements(%(drafts)s) with ordinality as d(v, nth)
       returning seq, at)
 """
@@ -267,5 +268,6 @@ def _draft_to_json(draft: StepDraft) -> dict[str, Any]:
         "path": key.path if key else None,
         "ordinal": key.ordinal if key else None,
         "digest": key.digest if key else "",
+        **({"node": key.node} if key and key.node else {}),
         "payload": draft.payload,
     }

@@ -16,6 +16,7 @@ function aChild(more: Partial<ChildRun> = {}): ChildRun {
     status: "done",
     stop_reason: "nothing_found",
     waiting_for: null,
+    texts: {},
     turns: 3,
     created_at: "2026-03-01T10:00:00Z",
     ended_at: "2026-03-01T10:00:04Z",

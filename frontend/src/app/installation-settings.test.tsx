@@ -119,6 +119,7 @@ test("search engines say why they are used, what is missing, and how a test went
     is_ready: true,
     variables: [{ name: "BRAVE_API_KEY", is_set: true, is_optional: false }],
     covers: "the web",
+    texts: {},
     cost: "see the provider",
   };
   const exa = {

@@ -126,7 +126,7 @@ test("a second server with the name of a stored provider says that it replaces i
 
 test("a server on the machine is used without a key, and one that is not accepted says what to do", async () => {
   const writes = recordWrites();
-  const engine = { note: "", model_details: [] };
+  const engine = { note: "", texts: {}, model_details: [] };
   server.use(
     http.get(at("/engines"), () =>
       HttpResponse.json([

@@ -28,6 +28,7 @@ import "./run-page.css";
 // Question and status are shown first. The code of the other parts follows at once, each in its place.
 const ThreadTrail = lazyView(msg`the thread`, async () => (await import("./run-parts")).ThreadTrail, true);
 const ChildRunList = lazyView(msg`the runs`, async () => (await import("./run-parts")).ChildRunList, true);
+const WaitReason = lazyView(msg`the state`, async () => (await import("./run-parts")).WaitReason, true);
 const MinimapPanel = lazyView(msg`the minimap`, async () => (await import("./run-parts")).MinimapPanel);
 const PlanRail = lazyView(msg`the plan`, async () => (await import("./run-parts")).PlanRail);
 const MessageBar = lazyView(msg`the message form`, async () => (await import("./run-parts")).MessageBar);
@@ -187,6 +188,7 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
     <div className={tab === "report" ? "run-page run-reading" : "run-page"}>
       <div className="run-scroll" ref={setPage}>
         <RunHeader
+          waitReason={<WaitReason run={run} />}
           run={run}
           thread={
             <>

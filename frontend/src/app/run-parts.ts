@@ -7,3 +7,4 @@ export { ChildRunList } from "@/features/run/child-run-list";
 export { DigDeeper, MessageBar } from "@/features/run/message-bar";
 export { MinimapPanel } from "@/features/run/minimap-panel";
 export { ThreadTrail } from "@/features/run/thread-trail";
+export { WaitReason } from "@/features/run/wait-reason";

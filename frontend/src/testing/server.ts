@@ -58,6 +58,7 @@ export const server = setupServer(
         models: [],
         model_details: [],
         note: "No language model.",
+        texts: {},
         offered_at: "",
       },
     ]),

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from offing.api import serializers
 from offing.api.auth import CurrentCaller
+from offing.api.coded_texts import serialize_offer_texts
 from offing.api.dependencies import AppDependencies, Deps
 from offing.api.routes.responses import BODY_TOO_LARGE
 from offing.api.schemas import EngineOut, GraphEdgeOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
@@ -52,6 +53,7 @@ def _serialize_engines(engines: Sequence[engine_discovery.DiscoveredEngine]) -> 
             models=list(e.models),
             model_details=[details for model in e.models if (details := serializers.serialize_model_details(model))],
             note=e.note,
+            texts=serialize_offer_texts(note=e.note),
             offered_at=e.offered_at,
         )
         for e in engines
@@ -172,6 +174,7 @@ def _serialize_graph(graph: Graph, drawing: GraphDrawing) -> GraphOut:
         name=graph.name,
         title=graph.title,
         description=graph.description,
+        texts=serialize_offer_texts(title=graph.title, description=graph.description),
         version=graph.version,
         roles=[role.name for role in graph.roles],
         optional_roles=[role.name for role in graph.optional_roles],

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from offing.api.coded_texts import TEXTS, OfferTextOut, ProblemTextOut, RunTextOut, StepTextOut
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
@@ -248,6 +249,7 @@ class RunOut(ApiModel):
         description="When a queued, waiting or paused run began to wait. null: the run is not waiting."
     )
     error: str | None
+    texts: dict[str, RunTextOut] = Field(default={}, description=f"{TEXTS} Fields: waiting_for, error.")
     engines: dict[str, EngineConfig]
     scope: ScopeIn = Field(
         description="What the run may see and use. A follow-up question without a scope gets the scope of its thread."
@@ -419,6 +421,13 @@ class StepOut(ApiModel):
     summary: StepSummaryOut | None = Field(
         description="What title and detail say in English. null: they are the words of a person, a model or a graph, "
         "and no code stands for them."
+    )
+    title_text: StepTextOut | None = Field(
+        default=None, description="What the title of a step without a summary says. null: no code stands for it."
+    )
+    detail_texts: list[StepTextOut] = Field(
+        default=[],
+        description="What the parts of the detail of a step without a summary say. Empty: no code stands for any.",
     )
     ok: bool
     ms: int | None
@@ -641,6 +650,7 @@ class ReportOut(ApiModel):
     conflict_search: str = Field(
         description="Who looked for conflicts between sources, in words. Empty: no sentence cites anything."
     )
+    texts: dict[str, RunTextOut] = Field(default={}, description=f"{TEXTS} Fields: author, judged_by, conflict_search.")
     edited_by: str | None = Field(
         description="The person who saved this version, or engine and model of the follow-up that made it. "
         "null: the run wrote it."
@@ -788,6 +798,7 @@ class GraphOut(ApiModel):
     )
     edges: list[GraphEdgeOut]
     has_editable_plan: bool = Field(description="Whether its runs read changes of their plan.")
+    texts: dict[str, OfferTextOut] = Field(default={}, description=f"{TEXTS} Fields: title, description.")
     state_view: StateView | None = Field(
         description="What the State tab shows for a run. null: the graph has no State tab."
     )
@@ -870,6 +881,7 @@ class EngineOut(ApiModel):
         default=[], description="What is known about its models. A model without an entry is unknown."
     )
     note: str
+    texts: dict[str, OfferTextOut] = Field(default={}, description=f"{TEXTS} Fields: note.")
     offered_at: str = Field(
         "", description="Address of a detected server that the operator has not accepted. Empty: none."
     )
@@ -889,3 +901,4 @@ class Problem(BaseModel):
     detail: str
     field: str | None = None
     remedy: str | None = None
+    texts: dict[str, ProblemTextOut] = Field(default={}, description=f"{TEXTS} Fields: detail, remedy.")

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from offing.api.coded_texts import TEXTS, RunTextOut, serialize_run_texts
 from offing.api.schemas import ApiModel
 from offing.core.errors import InvalidInput
 from offing.core.input_request import (
@@ -69,6 +70,7 @@ class InputRequestOut(ApiModel):
     requested_at: datetime
     default_at: datetime | None = Field(description="When the default is used. null: never.")
     response: InputResponseOut | None = Field(description="null: there is no response yet.")
+    texts: dict[str, RunTextOut] = Field(default={}, description=f"{TEXTS} Fields: prompt, detail.")
 
 
 class InputRequestList(ApiModel):
@@ -128,6 +130,7 @@ def serialize_input_request(status: InputRequestStatus) -> InputRequestOut:
         requested_at=question.requested_at,
         default_at=question.default_at,
         response=_serialize_response(status),
+        texts=serialize_run_texts(prompt=asking.prompt, detail=asking.detail),
     )
 
 

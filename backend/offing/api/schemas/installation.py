@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from offing.api.coded_texts import TEXTS, OfferTextOut, serialize_offer_texts
 from offing.api.schemas import ApiModel
 from offing.core.check import Check, CheckCode
 from offing.mcp.tool_changes import ToolChange, ToolChangeKind
@@ -89,6 +90,7 @@ class SearchEngineOut(ApiModel):
     variables: list[EngineVariableOut]
     covers: str
     cost: str
+    texts: dict[str, OfferTextOut] = Field(default={}, description=f"{TEXTS} Fields: covers, cost.")
 
 
 class SearchSetupOut(ApiModel):
@@ -304,6 +306,7 @@ def serialize_search_setup(setup: SearchSetup) -> SearchSetupOut:
             ],
             covers=one.covers,
             cost=one.cost,
+            texts=serialize_offer_texts(covers=one.covers, cost=one.cost),
         )
         for one in setup.engines
     ]

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from offing.api.coded_texts import TEXTS, RunTextOut, serialize_run_texts
 from offing.api.schemas import ApiModel, Page
 from offing.core.run import RunStatus, StopReason
 from offing.services.child_runs import RunTree
@@ -27,6 +28,7 @@ class ChildRunOut(ApiModel):
     status: RunStatus
     stop_reason: StopReason | None = Field(description="null: the run has not ended.")
     waiting_for: str | None = Field(description="null: the run waits for nothing except a worker.")
+    texts: dict[str, RunTextOut] = Field(default={}, description=f"{TEXTS} Fields: waiting_for.")
     turns: int
     created_at: datetime
     ended_at: datetime | None = Field(description="null: the run has not ended.")
@@ -49,6 +51,7 @@ def _serialize_child_run(child: ChildRunRow) -> ChildRunOut:
         status=child.status,
         stop_reason=child.stop_reason,
         waiting_for=child.waiting_for,
+        texts=serialize_run_texts(waiting_for=child.waiting_for),
         turns=child.turns,
         created_at=child.created_at,
         ended_at=child.ended_at,

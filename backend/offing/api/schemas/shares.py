@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
+from offing.api.coded_texts import TEXTS, RunTextOut
 from offing.api.schemas import (
     ApiModel,
     ClaimCheckOut,
@@ -121,6 +122,7 @@ class SharedReportOut(ApiModel):
     judged_by: str
     conflicts: list[ConflictOut]
     conflict_search: str
+    texts: dict[str, RunTextOut] = Field(default={}, description=f"{TEXTS} Fields: author, judged_by, conflict_search.")
     created_at: datetime
     expires_at: datetime = Field(description="When the link stops working.")
 
@@ -196,6 +198,7 @@ def serialize_shared_report(shared: SharedReport, analysis: ClaimAnalysis) -> Sh
         judged_by=report.judged_by,
         conflicts=report.conflicts,
         conflict_search=report.conflict_search,
+        texts=report.texts,
         created_at=report.created_at,
         expires_at=shared.expires_at,
     )

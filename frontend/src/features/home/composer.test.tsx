@@ -91,7 +91,7 @@ test("every option of the form reaches the request", async () => {
 test("a model is found with its price, and a preset brings its turns", async () => {
   const bodies = recordRuns();
   const details = { model: "openai/b", context_tokens: 400000, input_usd: 0.25, output_usd: 2 };
-  const openai = { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "" };
+  const openai = { name: "litellm:openai", available: true, models: ["openai/a", "openai/b"], note: "", texts: {} };
   server.use(
     http.get(at("/engines"), () => HttpResponse.json([{ ...openai, model_details: [details], offered_at: "" }])),
     http.get(at("/presets"), () =>

@@ -5,6 +5,7 @@ import { type RunStatistics, runStatisticsQuery } from "@/shared/api/asking";
 import { type Graph, graphsQuery } from "@/shared/api/installation";
 import { joinList } from "@/shared/format/lists";
 import { formatCompact, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
+import { graphTitle, offerText } from "@/shared/texts/offer-texts";
 import { Failure, Loaded } from "@/shared/ui/loaded";
 import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
@@ -27,8 +28,10 @@ export function GraphPicker({ settings, errors, onChange }: OptionsProps) {
                   onChange={() => onChange(selectGraph(graph))}
                 />
                 <span>
-                  <b>{graph.title || graph.name}</b>
-                  {graph.description && <span className={styles.note}>{graph.description}</span>}
+                  <b>{graphTitle(graph)}</b>
+                  {graph.description && (
+                    <span className={styles.note}>{offerText(graph.description, graph.texts.description)}</span>
+                  )}
                   {graph.roles.length > 0 && (
                     <span className={styles.note}>
                       <Trans>Roles: {joinList(graph.roles)}</Trans>
@@ -59,13 +62,16 @@ function selectGraph(graph: Pick<Graph, "name" | "interactions">) {
 }
 
 /** The selected graph stays in the list even if the server does not offer it, so that it can be seen and changed. */
-function withSelected(listed: readonly Graph[], selected: string) {
-  const shown = listed.map(({ name, title, description, roles, interactions }) => ({
+type ListedGraph = Pick<Graph, "name" | "title" | "description" | "roles" | "interactions" | "texts">;
+
+function withSelected(listed: readonly Graph[], selected: string): ListedGraph[] {
+  const shown = listed.map(({ name, title, description, roles, interactions, texts }) => ({
     name,
     title,
     description,
     roles,
     interactions,
+    texts,
   }));
   if (listed.some(({ name }) => name === selected)) return shown;
   const missing = {
@@ -74,6 +80,7 @@ function withSelected(listed: readonly Graph[], selected: string) {
     description: t`This graph is not available.`,
     roles: [],
     interactions: [],
+    texts: {},
   };
   return [...shown, missing];
 }

@@ -4,9 +4,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { type Engine, enginesQuery, graphsQuery, listEngineOptions, tenantQuery } from "@/shared/api/installation";
 import { presetsQuery, providersQuery } from "@/shared/api/providers";
+import { offerText } from "@/shared/texts/offer-texts";
 import { Field, Input } from "@/shared/ui/field";
 import { combineQueries, Failure, Loaded } from "@/shared/ui/loaded";
-import { filterChoices, findChoice, listModelChoices, type ModelChoice } from "./models";
+import { filterChoices, findChoice, listModelChoices, type ModelChoice, withoutRepeated } from "./models";
 import styles from "./options.module.css";
 import { FieldError, type OptionsProps, Section } from "./options-section";
 import { listRoleEngines } from "./settings";
@@ -55,7 +56,7 @@ interface ModelListProps {
 /** The selected model comes first, so that it can always be seen. A text that is in no list can be selected too. */
 function ModelList({ choices, selected, search, onSearch, onSelect }: ModelListProps) {
   const name = useId();
-  const matching = filterChoices(choices, search).filter(({ id }) => id !== selected.id);
+  const matching = filterChoices(withoutRepeated(choices), search).filter(({ id }) => id !== selected.id);
   const shown = [selected, ...matching.slice(0, MAX_SHOWN)];
   const typed = search.trim();
   const canBeTyped = typed !== "" && !choices.some(({ engine }) => engine === typed);
@@ -121,7 +122,7 @@ function UnavailableEngines({ engines }: { engines: readonly Engine[] }) {
       </summary>
       {unavailable.map((engine) => (
         <p key={engine.name} className={styles.note}>
-          <b>{engine.name}</b>: {engine.note}
+          <b>{engine.name}</b>: {offerText(engine.note, engine.texts.note)}
         </p>
       ))}
     </details>

@@ -3,8 +3,9 @@
 import { t } from "@lingui/core/macro";
 import { type Engine, formatEngineConfig, type Tenant } from "@/shared/api/installation";
 import type { Preset, Provider } from "@/shared/api/providers";
-import { joinList } from "@/shared/format/lists";
+import { joinList, joinParts } from "@/shared/format/lists";
 import { formatCompact, formatCount, formatDecimal, formatDuration, formatUsd } from "@/shared/format/numbers";
+import { offerText } from "@/shared/texts/offer-texts";
 
 export interface ModelChoice {
   /** `default`, `preset:NAME`, or the engine in the notation of the form. */
@@ -18,6 +19,8 @@ export interface ModelChoice {
   facts: string[];
   /** Turns that a preset of engines sets. `null` means that it sets none. */
   turns: number | null;
+  /** Ids of choices that are the same as this one. A list shows each model once. */
+  repeats?: readonly string[];
 }
 
 interface Sources {
@@ -33,6 +36,12 @@ export function listModelChoices({ engines, presets, providers, tenant }: Source
   const models = usable.flatMap((engine) => (engine.models.length > 0 ? listModels(engine) : [engineChoice(engine)]));
   const stored = providers.flatMap(storedModel).filter((one) => !models.some(({ id }) => id === one.id));
   return [defaultChoice(tenant, presets), ...presets.map(presetChoice), ...stored, ...models];
+}
+
+/** Return the choices without those that another one repeats: each model once, under the name that it is used by. */
+export function withoutRepeated(choices: readonly ModelChoice[]): ModelChoice[] {
+  const repeated = new Set(choices.flatMap(({ repeats = [] }) => repeats));
+  return choices.filter(({ id }) => !repeated.has(id));
 }
 
 /** Return the choices whose title, note or id contain every word. */
@@ -73,11 +82,18 @@ function defaultChoice(tenant: Sources["tenant"], presets: readonly Preset[]): M
     note,
     facts: chosen?.facts ?? [],
     turns: chosen?.turns ?? null,
+    repeats: chosen
+      ? [chosen.id, ...(chosen.repeats ?? [])]
+      : tenant.default_engine.includes(":")
+        ? [tenant.default_engine]
+        : [],
   };
 }
 
 function presetChoice({ name, engines, budget, built_in: isBuiltIn }: Preset): ModelChoice {
-  const models = [...new Set(Object.values(engines).map(formatEngineConfig))];
+  const named = Object.entries(engines).map(([role, config]) => [role, formatEngineConfig(config)] as const);
+  const models = [...new Set(named.map(([, model]) => model))];
+  const isOneForAll = named.length === 1 && named[0]?.[0] === "all";
   const limits = [
     ...(budget.max_cost_usd == null ? [] : [t`at most ${formatUsd(budget.max_cost_usd)}`]),
     ...(budget.max_seconds == null ? [] : [t`at most ${formatDuration(budget.max_seconds)}`]),
@@ -89,17 +105,25 @@ function presetChoice({ name, engines, budget, built_in: isBuiltIn }: Preset): M
     preset: name,
     engine: "",
     title: isBuiltIn ? t`Preset ${name}` : t`Your preset ${name}`,
-    note: joinList(models),
+    note: isOneForAll ? joinList(models) : joinParts(models.map((model) => describeRoles(model, named))),
     facts: limits,
     turns: budget.max_turns ?? null,
+    repeats: isOneForAll && limits.length === 0 ? models : [],
   };
 }
 
-function engineChoice({ name, note }: Engine): ModelChoice {
-  return { id: name, preset: "", engine: name, title: name, note, facts: [], turns: null };
+/** Return a model with the roles that it answers. */
+function describeRoles(model: string, named: readonly (readonly [role: string, model: string])[]): string {
+  const roles = named.filter((one) => one[1] === model).map(([role]) => (role === "all" ? t`all other roles` : role));
+  return t`${model} for ${joinList(roles)}`;
 }
 
-function listModels({ name, models, model_details: details = [], note }: Engine): ModelChoice[] {
+function engineChoice({ name, note, texts }: Engine): ModelChoice {
+  const about = offerText(note, texts.note);
+  return { id: name, preset: "", engine: name, title: name, note: about, facts: [], turns: null };
+}
+
+function listModels({ name, models, model_details: details = [], note, texts }: Engine): ModelChoice[] {
   const [engine = name] = name.split(":");
   return models.map((model) => {
     const known = details.find((one) => one.model === model);
@@ -108,7 +132,7 @@ function listModels({ name, models, model_details: details = [], note }: Engine)
       preset: "",
       engine: `${engine}:${model}`,
       title: model,
-      note: known ? "" : note,
+      note: known ? "" : offerText(note, texts.note),
       facts: known ? describeModel(known) : [],
       turns: null,
     };

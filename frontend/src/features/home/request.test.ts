@@ -70,16 +70,25 @@ test("an invalid draft has an error that says what to change", () => {
 
 test("engines that cannot be used are not offered", () => {
   const engines = [
-    { name: "extractive", available: true, models: [], note: "", model_details: [], offered_at: "" },
+    { name: "extractive", available: true, models: [], note: "", model_details: [], texts: {}, offered_at: "" },
     {
       name: "litellm:openai",
       available: true,
       models: ["openai/a", "openai/b"],
       note: "",
       model_details: [],
+      texts: {},
       offered_at: "",
     },
-    { name: "litellm:groq", available: false, models: ["groq/p"], note: "", model_details: [], offered_at: "" },
+    {
+      name: "litellm:groq",
+      available: false,
+      models: ["groq/p"],
+      note: "",
+      model_details: [],
+      texts: {},
+      offered_at: "",
+    },
   ];
   expect(listEngineOptions(engines)).toEqual(["extractive", "litellm:openai/a", "litellm:openai/b"]);
 });

@@ -1,5 +1,6 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
+import { requestTexts } from "@/shared/texts/request-texts";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
 
@@ -12,7 +13,7 @@ export function ApprovalResponse({ request, draft, busy, onRespond }: ResponseFo
       <input
         dir="auto"
         className="field"
-        aria-label={t`Comment on: ${request.prompt}`}
+        aria-label={t`Comment on: ${requestTexts(request).prompt}`}
         placeholder={t`Optional comment…`}
         value={comment}
         onChange={(event) => setComment(event.target.value)}

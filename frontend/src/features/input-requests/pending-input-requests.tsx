@@ -10,6 +10,7 @@ import {
 } from "@/shared/api/input-requests";
 import type { RunDetail } from "@/shared/api/runs";
 import { formatDuration } from "@/shared/format/numbers";
+import { requestTexts } from "@/shared/texts/request-texts";
 import { deleteDraft } from "@/shared/ui/drafts";
 import { useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";
@@ -68,6 +69,7 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
     },
   });
   const headingId = `input-request-${request.number}`;
+  const { prompt, detail } = requestTexts(request);
   return (
     <article className="input-request-card" aria-labelledby={headingId}>
       <p className="label">
@@ -77,11 +79,11 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
         <DefaultCountdown at={request.default_at} />
       </p>
       <h2 dir="auto" id={headingId}>
-        {request.prompt}
+        {prompt}
       </h2>
-      {request.detail && hasVisibleDetail(request) && (
+      {detail && hasVisibleDetail(request) && (
         <pre dir="auto" className="input-request-detail">
-          {request.detail}
+          {detail}
         </pre>
       )}
       <ResponseForm

@@ -1,6 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { type FormEvent, useId } from "react";
+import { requestTexts } from "@/shared/texts/request-texts";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
 import { parseFields, parseTypedValue, type SchemaField } from "./schema-fields";
@@ -129,7 +130,7 @@ function JsonForm({ request, schema, draft, busy, onRespond }: SchemaFormProps) 
     <form className="input-request-fields" onSubmit={submit}>
       <textarea
         className="field input-request-json"
-        aria-label={t`Response to: ${request.prompt}`}
+        aria-label={t`Response to: ${requestTexts(request).prompt}`}
         aria-invalid={problem !== null}
         aria-describedby={problem ? id : undefined}
         placeholder={t`JSON that matches the schema…`}

@@ -1,5 +1,6 @@
 import { t } from "@lingui/core/macro";
 import type { FormEvent } from "react";
+import { requestTexts } from "@/shared/texts/request-texts";
 import { useDraft } from "@/shared/ui/drafts";
 import type { ResponseFormProps } from "./pending-input-requests";
 
@@ -33,7 +34,7 @@ export function TextResponse({ request, draft, busy, onRespond }: ResponseFormPr
       <input
         dir="auto"
         className="field"
-        aria-label={t`Response to: ${request.prompt}`}
+        aria-label={t`Response to: ${requestTexts(request).prompt}`}
         placeholder={request.kind === "interrupt" ? t`Text, or JSON if the run expects it…` : t`Your response…`}
         value={text}
         onChange={(event) => setText(event.target.value)}

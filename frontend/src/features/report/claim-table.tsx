@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { Citation, Report, Sentence, Verdict } from "@/shared/api/reports";
+import { reportText } from "@/shared/texts/report-texts";
 import { Badge } from "@/shared/ui/badge";
 import { Panel } from "@/shared/ui/panel";
 import { Table } from "@/shared/ui/table";
@@ -64,7 +65,7 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
             />
           </>
         )}
-        {report.judged_by && <p className="quiet">{report.judged_by}</p>}
+        {report.judged_by && <p className="quiet">{reportText(report, "judged_by")}</p>}
       </Panel>
       <Panel title={t`Conflicts between sources`}>
         {report.conflicts.map((conflict) => (
@@ -79,7 +80,7 @@ export function ClaimsView({ report, pinned, onPin, onJump }: ClaimsProps) {
           </article>
         ))}
         {report.conflict_search ? (
-          <p className="quiet">{report.conflict_search}</p>
+          <p className="quiet">{reportText(report, "conflict_search")}</p>
         ) : (
           report.conflicts.length === 0 && (
             <p className="quiet">

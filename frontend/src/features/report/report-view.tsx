@@ -5,6 +5,7 @@ import type { ReactNode } from "react";
 import { type Citation, type Rating, type Report, ratingsQuery, type Sentence } from "@/shared/api/reports";
 import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
+import { reportText } from "@/shared/texts/report-texts";
 import { Loaded } from "@/shared/ui/loaded";
 import { FollowUpNote } from "./follow-up-note";
 import { describeAuthor } from "./people";
@@ -68,10 +69,10 @@ export function ReportView({ report, pinned, onPin, remedy, compact = false, onA
     >
       <RunImages runId={report.run_id} />
       <footer className="report-foot">
-        {report.check && <p className="quiet">{report.judged_by}</p>}
+        {report.check && <p className="quiet">{reportText(report, "judged_by")}</p>}
         <p className="quiet">
           <Trans>Version {report.version}</Trans>
-          {report.author && t`, written by ${report.author}`}
+          {report.author && t`, written by ${reportText(report, "author")}`}
           {report.edited_by !== null && `, ${describeAuthor(report)}`}
           {report.revision && `, ${describeRevision(report.revision)}`}, {formatDateTime(report.created_at, "short")}
         </p>

@@ -4,6 +4,7 @@ import type { Sentence } from "@/shared/api/reports";
 import type { SharedCitation, SharedReport, SharedSource } from "@/shared/api/shares";
 import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
+import { reportText } from "@/shared/texts/report-texts";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
 import { ReportLimits } from "./report-limits";
@@ -181,11 +182,11 @@ function Verification({ citation }: { citation: SharedCitation }) {
 function Foot({ report }: { report: SharedReport }) {
   return (
     <footer className="report-foot">
-      {report.judged_by && <p className="quiet">{report.judged_by}</p>}
-      {report.conflict_search && <p className="quiet">{report.conflict_search}</p>}
+      {report.judged_by && <p className="quiet">{reportText(report, "judged_by")}</p>}
+      {report.conflict_search && <p className="quiet">{reportText(report, "conflict_search")}</p>}
       <p className="quiet">
         <Trans>Version {report.version}</Trans>
-        {report.author && t`, written by ${report.author}`}, {formatDateTime(report.created_at, "short")}
+        {report.author && t`, written by ${reportText(report, "author")}`}, {formatDateTime(report.created_at, "short")}
       </p>
     </footer>
   );

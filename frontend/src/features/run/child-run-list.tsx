@@ -8,6 +8,7 @@ import { type ChildRun, runTreeQuery } from "@/shared/api/run-trees";
 import type { Run, RunStatus } from "@/shared/api/runs";
 import { joinParts } from "@/shared/format/lists";
 import { STOP_NAMES } from "@/shared/format/stop-names";
+import { waitReason } from "@/shared/texts/wait-texts";
 import { Failure } from "@/shared/ui/loaded";
 import "./child-run-list.css";
 
@@ -86,6 +87,6 @@ export function childStatusText(child: ChildRun): string {
     const outcome = i18n._(child.stop_reason ? STOP_NAMES[child.stop_reason] : STATUS_NAMES.done);
     return joinParts([outcome, turns]);
   }
-  if (child.status === "waiting" && child.waiting_for) return t`waiting for ${child.waiting_for}`;
+  if (child.status === "waiting" && child.waiting_for) return t`waiting for ${waitReason(child)}`;
   return child.status === "running" ? turns : i18n._(STATUS_NAMES[child.status]);
 }

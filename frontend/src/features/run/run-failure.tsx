@@ -1,6 +1,7 @@
 import { Trans } from "@lingui/react/macro";
 import { Link } from "@tanstack/react-router";
 import type { RunDetail } from "@/shared/api/runs";
+import { runError } from "@/shared/texts/failure-texts";
 import { buttonClass } from "@/shared/ui/button";
 
 /** Says that a run failed, what is kept and what to do. The error of another run is shown unchanged. */
@@ -8,7 +9,7 @@ export function RunFailure({ run }: { run: RunDetail }) {
   if (run.status !== "failed") {
     return run.error ? (
       <p dir="auto" className="notice coral">
-        {run.error}
+        {runError(run)}
       </p>
     ) : null;
   }
@@ -29,7 +30,7 @@ export function RunFailure({ run }: { run: RunDetail }) {
             <Trans>Error message</Trans>
           </summary>
           <pre dir="auto" className="mono">
-            {run.error}
+            {runError(run)}
           </pre>
         </details>
       )}

@@ -17,13 +17,17 @@ const RunFailure = lazyView(msg`the error`, async () => (await import("./run-fai
 const MAX_HEARTBEAT_AGE_SECONDS = 15;
 
 interface RunHeaderProps {
+  /** What the run waits for, as the server says it. */
+  waitReason: ReactNode;
   run: RunDetail;
   /** Earlier and later questions of the thread, parent and child runs. */
   thread: ReactNode;
   controls: ReactNode;
 }
 
-export function RunHeader({ run, thread, controls }: RunHeaderProps) {
+type StateLineProps = Pick<RunHeaderProps, "run" | "waitReason">;
+
+export function RunHeader({ run, waitReason, thread, controls }: RunHeaderProps) {
   const { label, tone } = runStatusLabel(run);
   return (
     <section className="run-head" aria-label={t`Question and status`}>
@@ -34,7 +38,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
           <i />
           {label}
         </span>
-        <StateLine run={run} />
+        <StateLine run={run} waitReason={waitReason} />
         <UsageFacts run={run} />
         <span className="quiet run-engine" title={describeTechnically(run)}>
           {describeAnswerers(run.engines)}
@@ -47,7 +51,7 @@ export function RunHeader({ run, thread, controls }: RunHeaderProps) {
 }
 
 /** What the run does or waits for, with the duration from three seconds on. One line, so that nothing below moves. */
-function StateLine({ run }: { run: RunDetail }) {
+function StateLine({ run, waitReason }: StateLineProps) {
   const active = !hasEnded(run);
   const now = useNow(1_000, active);
   const stream = useStreamState();
@@ -71,7 +75,7 @@ function StateLine({ run }: { run: RunDetail }) {
   }
   return (
     <span className="run-action">
-      <CurrentAction run={run} now={now} />
+      <CurrentAction run={run} waitReason={waitReason} now={now} />
     </span>
   );
 }
@@ -81,11 +85,11 @@ function Elapsed({ from, now }: { from: string; now: number }) {
   return seconds < 3 ? null : <span className="num"> · {formatDuration(seconds)}</span>;
 }
 
-function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
+function CurrentAction({ run, waitReason, now }: StateLineProps & { now: number }) {
   if (run.status !== "running") {
     return (
       <>
-        {waitText(run)}
+        {waitText(run) ?? waitReason}
         {run.waiting_since && <Elapsed from={run.waiting_since} now={now} />}
       </>
     );
@@ -102,21 +106,17 @@ function CurrentAction({ run, now }: { run: RunDetail; now: number }) {
   );
 }
 
-/** Return what a run without a worker waits for. */
-function waitText(run: RunDetail): string {
+/** Return what a run without a worker waits for. `null` means what the server says. */
+function waitText(run: RunDetail): string | null {
   if (run.status === "queued") return t`waiting for a worker`;
-  if (run.status === "paused") return waitingFor(t`someone to resume it`);
+  if (run.status === "paused") return t`waiting for someone to resume it`;
   if (run.pending_input_requests > 0) {
     return plural(run.pending_input_requests, {
       one: "waiting for your answer",
       other: "waiting for # answers of yours",
     });
   }
-  return waitingFor(run.waiting_for ?? t`an unknown condition`);
-}
-
-function waitingFor(what: string): string {
-  return t`waiting for ${what}`;
+  return null;
 }
 
 function EndedLine({ run }: { run: RunDetail }) {

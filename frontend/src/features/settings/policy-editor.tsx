@@ -4,6 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { graphsQuery, mcpServersQuery } from "@/shared/api/installation";
 import { checkToolPolicy, putToolPolicy, type ToolPolicyCheck, toolPoliciesQuery } from "@/shared/api/settings";
+import { graphTitle } from "@/shared/texts/offer-texts";
 import { Badge } from "@/shared/ui/badge";
 import { Button } from "@/shared/ui/button";
 import { deleteDraft, useDraft } from "@/shared/ui/drafts";
@@ -122,9 +123,9 @@ function RunFields({ draft, onChange }: { draft: Draft; onChange(part: Partial<D
           <Field label={t`Graph`}>
             {(control) => (
               <Select {...control} value={draft.graph} onChange={(event) => onChange({ graph: event.target.value })}>
-                {graphs.map(({ name, title }) => (
-                  <option key={name} value={name}>
-                    {title}
+                {graphs.map((graph) => (
+                  <option key={graph.name} value={graph.name}>
+                    {graphTitle(graph)}
                   </option>
                 ))}
               </Select>

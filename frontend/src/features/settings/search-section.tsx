@@ -4,6 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { runTestSearch, type SearchEngine, type SearchSetup, searchSetupQuery } from "@/shared/api/settings";
 import { formatDecimal } from "@/shared/format/numbers";
+import { offerText } from "@/shared/texts/offer-texts";
 import { Badge } from "@/shared/ui/badge";
 import { Button } from "@/shared/ui/button";
 import { Field, Input } from "@/shared/ui/field";
@@ -80,7 +81,9 @@ function EngineList({ engines }: { engines: readonly SearchEngine[] }) {
 
 function EngineRow({ engine }: { engine: SearchEngine }) {
   const [testing, setTesting] = useState(false);
-  const { name, covers, cost, variables, is_ready } = engine;
+  const { name, variables, is_ready, texts } = engine;
+  const covers = offerText(engine.covers, texts.covers);
+  const cost = offerText(engine.cost, texts.cost);
   return (
     <li className={styles.row}>
       <div className={styles.head}>

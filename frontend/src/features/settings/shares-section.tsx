@@ -25,7 +25,7 @@ export function SharesSection() {
   const columns: readonly Column<Share>[] = [
     { header: t`Report`, cell: (share) => <SharedReportCell share={share} /> },
     { header: t`Can be read`, cell: (share) => <UntilCell share={share} /> },
-    { header: t`Opened`, isNumber: true, cell: (share) => <OpenedCell share={share} now={now} /> },
+    { header: t`Opened`, cell: (share) => <OpenedCell share={share} now={now} /> },
     {
       header: t`Action`,
       cell: (share) =>

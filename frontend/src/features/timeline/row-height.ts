@@ -4,7 +4,7 @@
  */
 
 import type { Step } from "@/shared/api/runs";
-import { stepTexts } from "@/shared/format/step-texts";
+import { rowTexts } from "./row-texts";
 
 /** Height of the heading above the first step of a turn, in pixels. */
 const TURN_HEIGHT = 35;
@@ -20,13 +20,13 @@ export function startsTurn(step: Step, previousTurn: number | undefined): boolea
 
 /** Return whether the row of a step has two lines where there is room for its tokens. */
 export function hasTwoLines(step: Step): boolean {
-  return stepTexts(step).detail !== "" || (step.ms !== null && step.ms > 0 && step.tokens > 0);
+  return rowTexts(step).detail !== "" || (step.ms !== null && step.ms > 0 && step.tokens > 0);
 }
 
 /** Return the height of a closed row in pixels. A step that is not loaded has that of a step with two lines. */
 export function rowHeight(step: Step | undefined, previousTurn: number | undefined, isNarrow: boolean): number {
   const heights = isNarrow ? NARROW : WIDE;
   if (!step) return heights.two;
-  const isTall = isNarrow ? stepTexts(step).detail !== "" : hasTwoLines(step);
+  const isTall = isNarrow ? rowTexts(step).detail !== "" : hasTwoLines(step);
   return (isTall ? heights.two : heights.one) + (startsTurn(step, previousTurn) ? TURN_HEIGHT : 0);
 }

@@ -6,7 +6,6 @@ import { parseFiles } from "@/shared/api/files";
 import { type Step, stepQuery } from "@/shared/api/runs";
 import { formatDateTime, formatMs } from "@/shared/format/numbers";
 import { stepLabel } from "@/shared/format/step-labels";
-import { stepTexts } from "@/shared/format/step-texts";
 import { useLanguage } from "@/shared/language/language";
 import { MARK_STYLES, markForStep } from "@/shared/minimap/marks";
 import { Loaded } from "@/shared/ui/loaded";
@@ -14,6 +13,7 @@ import { RunFiles } from "@/shared/ui/run-files";
 import { ForkHere } from "./fork-here";
 import { PayloadView } from "./payload-view";
 import { hasTwoLines, startsTurn } from "./row-height";
+import { rowTexts } from "./row-texts";
 
 interface StepRowProps {
   runId: string;
@@ -34,7 +34,7 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
   const { runId, seq, step, previousTurn, excerpt, selected, open, onToggle } = props;
   useLanguage();
   if (!step) return <div className="step-skeleton num quiet">{seq}</div>;
-  const { title, detail } = stepTexts(step);
+  const { title, detail } = rowTexts(step);
   return (
     <>
       {startsTurn(step, previousTurn) && (

@@ -2,6 +2,7 @@
 
 import { t } from "@lingui/core/macro";
 import createClient, { type Middleware } from "openapi-fetch";
+import type { Problem } from "../texts/problem-texts";
 import { takeEarlyResponse } from "./early-responses";
 import type { components, paths } from "./schema";
 import { checkServer } from "./server-status";
@@ -73,16 +74,28 @@ function stringOrEmpty(value: unknown): string {
 }
 
 /** Return an error for a problem document, or for another body that was received instead. */
-export function parseProblem(status: number, body: unknown): ProblemError {
+export async function parseProblem(status: number, body: unknown): Promise<ProblemError> {
   const fields = typeof body === "object" && body !== null ? (body as Record<string, unknown>) : {};
-  const title = stringOrEmpty(fields.title) || t`The server responded with status ${status}`;
-  return new ProblemError(
-    status,
-    title,
-    stringOrEmpty(fields.detail),
-    stringOrEmpty(fields.field) || null,
-    stringOrEmpty(fields.remedy) || null,
-  );
+  const received = {
+    title: stringOrEmpty(fields.title) || t`The server responded with status ${status}`,
+    detail: stringOrEmpty(fields.detail),
+    remedy: stringOrEmpty(fields.remedy),
+    texts: typeof fields.texts === "object" && fields.texts !== null ? (fields.texts as ProblemTexts) : {},
+  };
+  const { title, detail, remedy } = await translateProblem(status, received);
+  return new ProblemError(status, title, detail, stringOrEmpty(fields.field) || null, remedy || null);
+}
+
+type ProblemTexts = Readonly<Record<string, Schemas["ProblemTextOut"] | undefined>>;
+
+async function translateProblem(status: number, problem: Problem): Promise<Omit<Problem, "texts">> {
+  try {
+    const { sayProblem } = await import("../texts/problem-texts");
+    return sayProblem(status, problem);
+  } catch {
+    // The server that rejected the request may be unable to send this code, too. Its English texts say the same.
+    return problem;
+  }
 }
 
 /** Statuses of requests that reached no server, and of proxies or servers whose dependencies are unavailable. */
@@ -106,7 +119,7 @@ export async function unwrap<T>(request: Promise<ApiResult<T>>): Promise<T> {
   }
   if (!result.response.ok) {
     if (UNAVAILABLE_STATUSES.has(result.response.status)) checkServer();
-    throw parseProblem(result.response.status, result.error);
+    throw await parseProblem(result.response.status, result.error);
   }
   return result.data as T;
 }

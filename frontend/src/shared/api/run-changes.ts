@@ -25,7 +25,7 @@ async function sendInParts<T, R>(
     } catch (error) {
       if (at === 0 || !(error instanceof ProblemError)) throw error;
       const { status, title, detail, field, remedy } = error;
-      const problem = { type: "about:blank", status, title, detail, field, remedy };
+      const problem = { type: "about:blank", status, title, detail, field, remedy, texts: {} };
       return [...results, ...all.slice(at).map((one) => reject(one, problem))];
     }
   }

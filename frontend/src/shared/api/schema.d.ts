@@ -2925,6 +2925,14 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             /** @description null: the run has not ended. */
             stop_reason: components["schemas"]["StopReason"] | null;
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: waiting_for.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
             /** Turns */
             turns: number;
             /**
@@ -3581,6 +3589,14 @@ export interface components {
              * @default
              */
             offered_at: string;
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: note.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["OfferTextOut"];
+            };
         };
         /**
          * EngineVariableOut
@@ -4242,6 +4258,14 @@ export interface components {
             roles: string[];
             /** @description What the State tab shows for a run. null: the graph has no State tab. */
             state_view: components["schemas"]["StateView"] | null;
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: title, description.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["OfferTextOut"];
+            };
             /** Title */
             title: string;
             /** Version */
@@ -4383,6 +4407,14 @@ export interface components {
              * @description The plan under review.
              */
             steps: string[];
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: prompt, detail.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
         };
         /**
          * InputResponseIn
@@ -5287,6 +5319,25 @@ export interface components {
             unread_count: number;
         };
         /**
+         * OfferTextCode
+         * @enum {string}
+         */
+        OfferTextCode: "graph_agentflow" | "graph_hiper" | "graph_iterresearch" | "title_memact" | "graph_memact" | "title_research_team" | "graph_research_team" | "title_research_team_reviewed" | "graph_router" | "title_supo" | "graph_supo" | "graph_langgraph" | "engine_extractive" | "set_key" | "policy_engine_idle" | "covers_arxiv" | "covers_crossref" | "covers_europe_pmc" | "covers_publications" | "covers_wikipedia" | "covers_web" | "covers_web_meaning" | "covers_google_cse" | "covers_searxng" | "covers_google" | "cost_free" | "cost_allowance" | "cost_shared_limit" | "cost_provider" | "cost_own_server";
+        /**
+         * OfferTextOut
+         * @description What the text about a graph, an engine or a search engine says.
+         */
+        OfferTextOut: {
+            code: components["schemas"]["OfferTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
+            };
+        };
+        /**
          * Outcome
          * @description How a rollout ended. Training treats each outcome differently.
          * @enum {string}
@@ -5740,10 +5791,37 @@ export interface components {
             remedy?: string | null;
             /** Status */
             status: number;
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: detail, remedy.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["ProblemTextOut"];
+            };
             /** Title */
             title: string;
             /** Type */
             type: string;
+        };
+        /**
+         * ProblemTextCode
+         * @enum {string}
+         */
+        ProblemTextCode: "csrf_missing" | "send_csrf" | "key_cannot_manage_keys" | "use_page_or_key_command" | "operator_only" | "open_operator_link" | "too_many_shared_reads" | "try_again_soon" | "field_required_for_kind" | "add_missing_field" | "range_too_long" | "shorter_range" | "role_has_engine_already" | "only_one_of_two" | "link_without_token" | "open_complete_link" | "close_streams" | "nul_character" | "remove_it" | "body_too_large" | "send_at_most_bytes" | "nested_too_deep" | "fewer_levels" | "not_multipart" | "form_without_file" | "form_unknown_field" | "collection_single" | "collection_once" | "uploads_at_maximum" | "uploads_total_size" | "server_uploads_full" | "form_unreadable" | "internal_error" | "log_has_details" | "send_key_or_login" | "check_address" | "allow_header" | "upload_limits" | "add_missing_value" | "remove_or_check_spelling" | "one_json_document" | "correct_value" | "field_missing" | "field_at_least" | "field_above" | "field_at_most" | "field_below" | "field_too_short" | "field_too_short_many" | "field_too_long" | "field_not_integer" | "field_not_integer_text" | "field_not_number" | "field_not_text" | "field_not_allowed" | "field_not_uuid" | "list_too_long" | "no_run" | "no_report" | "no_source" | "no_step" | "no_thread" | "no_collection" | "no_question" | "no_preset" | "no_question_preset" | "no_provider" | "no_accepted_server" | "no_tool_policy" | "no_webhook" | "no_share_link" | "no_shared_report" | "no_key" | "no_mcp_server" | "no_training_job" | "no_policy_version" | "no_active_version" | "no_prompt_library" | "no_file" | "no_text" | "message_empty" | "write_message" | "rollout_not_controlled" | "cancel_batch" | "leave_out_form" | "graph_lacks" | "graph_has_no_role" | "use_one_of" | "no_engine" | "no_prompt_format" | "key_used_for_other" | "new_key_or_same" | "thread_has_active_run" | "wait_or_cancel_first" | "run_ended" | "ask_follow_up_instead" | "request_has_response" | "read_requests_again" | "other_thread" | "leave_thread_out" | "wait_for_report" | "no_follow_up_kind" | "no_earlier_run" | "give_run_or_thread" | "later_step" | "step_in_range" | "install_version" | "use_step_or_later" | "leave_it_out" | "is_empty" | "use_other_name" | "cancel_then_delete_it" | "follows_run" | "write_decision" | "too_many_choices" | "fewer_choices" | "choice_repeated" | "each_choice_once" | "plan_too_long" | "shorter_plan" | "needs_default" | "give_default" | "text_too_long" | "shorten_it" | "write_response" | "not_a_choice" | "choose_one_of" | "write_for_plan" | "plan_without_steps" | "keep_a_step" | "shorten_plan" | "value_nested_deep" | "simpler_value" | "half_surrogate" | "complete_character" | "number_too_large" | "smaller_number" | "response_too_long" | "no_decision_list" | "decisions_incomplete" | "decision_per_call" | "decision_of_other" | "no_typed_object" | "decision_not_allowed" | "no_decision_field" | "message_too_long" | "shorten_message" | "write_tool_result" | "not_with_decision" | "leave_out_or_other_decision" | "only_for_edit" | "leave_out_or_edit" | "required_for_edit" | "send_arguments" | "must_be_object" | "send_all_arguments" | "invalid_edit" | "send_tool_and_arguments" | "keep_a_part" | "parts_equal" | "remove_one" | "message_instead" | "read_plan_again" | "write_part" | "no_sentence_left" | "keep_one_or_delete" | "edit_changes_nothing" | "change_something" | "leave_new_id_out" | "sentence_twice" | "leave_copy_id_out" | "sentence_empty" | "write_or_delete_sentence" | "remove_or_cite" | "choose_evidence" | "quote_exactly" | "newest_version" | "restore_earlier" | "run_not_ended" | "edit_when_ended" | "report_is_version_of" | "edit_newest_of" | "saved_meanwhile" | "compare_both" | "versions_at_maximum" | "edit_as_follow_up" | "rating_empty" | "send_rating" | "no_such_sentence" | "use_sentence_id" | "share_time_range" | "revoke_one_first" | "title_too_long" | "shorter_title" | "too_many_tags" | "remove_some" | "tag_empty" | "write_word" | "tag_too_long" | "use_shorter" | "control_character" | "cancel_then_delete" | "delete_later_first" | "cancel_or_wait_delete" | "still_read" | "cancel_or_wait" | "rollout_not_organized" | "belongs_to_batch" | "child_not_alone" | "use_run" | "no_such_tag" | "write_tag" | "rollouts_not_searched" | "leave_out_q" | "not_after_from" | "later_time" | "too_many_minimaps" | "use_at_most" | "best_without_q" | "use_q" | "search_has_no_order" | "use_best_or_newest" | "rollouts_have_no_order" | "use_newest_or_oldest" | "leave_one_out" | "no_searched_word" | "other_word" | "not_a_cursor" | "send_next_unchanged" | "write_collection_name" | "files_no_collection" | "erase_one_by_one" | "name_of_web_pages" | "choose_other_name" | "not_a_named_collection" | "move_instead" | "folder_of_server" | "move_from_folder" | "run_limited_to_collection" | "cancel_or_wait_again" | "tasks_limited_to_collection" | "keep_its_name" | "collection_exists" | "other_name_or_move" | "page_in_no_collection" | "not_erased" | "nothing_moved" | "other_collection" | "source_still_read" | "end_then_erase" | "name_is_path" | "name_without_slashes" | "name_invalid" | "file_name_invalid" | "name_like_report" | "name_like_notes" | "postgres_away_storing" | "text_erased_meanwhile" | "ingest_again" | "range_out_of_text" | "range_within_text" | "key_name_invalid" | "name_of_use" | "keys_at_maximum" | "revoke_unused" | "tool_policy_name_invalid" | "tool_policies_at_maximum" | "delete_unused" | "may_allow_more" | "no_event_chosen" | "choose_of_events" | "enter_https" | "host_not_reachable" | "no_page_address" | "page_address_example" | "webhooks_at_maximum" | "remove_one_first" | "too_many_engines" | "only_litellm_fallbacks" | "fallback_of_fallback" | "one_list" | "differs_from_engine" | "fallback_without_library" | "other_model_or_provider" | "no_preset_named" | "no_model_server" | "no_provider_with_key" | "preset_name_invalid" | "preset_roles_count" | "preset_roles_range" | "not_a_depth" | "not_a_limit" | "provider_name_invalid" | "provider_not_stored" | "provider_name_taken" | "copy_key_again" | "key_for_new_address" | "provider_needs_key" | "send_the_key" | "list_models_again" | "out_of_range" | "use_zero_to" | "test_again" | "question_preset_name" | "too_many_bytes" | "at_most_bytes_collections" | "contains_nul" | "presets_at_maximum" | "delete_one_first" | "preset_name_taken" | "other_name_or_change" | "no_mcp_server_named" | "mcp_server_unusable" | "ask_operator" | "too_many_servers" | "file_not_writable" | "server_name_invalid" | "not_public_server" | "use_mcp_add" | "mcp_changed_meanwhile" | "check_and_review_tools" | "no_file_for_servers" | "choose_listed_tools" | "tools_not_listed" | "check_again" | "check_and_review" | "other_variable" | "correct_server" | "not_name_at_version" | "form_like_planner" | "no_policy" | "policy_without_active" | "no_library_used" | "model_or_no_library" | "see_policy_list" | "not_same_tasks" | "evaluate_both" | "rollouts_running" | "wait_until_ended" | "gate_not_passed" | "train_further" | "fraction_range" | "cannot_become" | "choose_other_version" | "no_previous_version" | "promote_a_version" | "not_used_by_new_runs" | "nothing_to_withdraw" | "no_run_rated" | "rate_or_collect" | "library_needs_model" | "job_state" | "create_new_job" | "job_not_controllable" | "job_failed" | "resume_job" | "job_runs_elsewhere" | "try_in_a_minute" | "send_files" | "send_again_after" | "printable_at_most" | "letters_at_most";
+        /**
+         * ProblemTextOut
+         * @description What the text of a problem says.
+         */
+        ProblemTextOut: {
+            code: components["schemas"]["ProblemTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
+            };
         };
         /**
          * PromoteIn
@@ -6826,6 +6904,14 @@ export interface components {
              * @enum {string}
              */
             status: "complete" | "partial";
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: author, judged_by, conflict_search.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
             /** Title */
             title: string;
             /** Version */
@@ -8157,6 +8243,14 @@ export interface components {
              */
             tags: string[];
             /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: waiting_for, error.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
+            /**
              * Thread Id
              * Format: uuid
              */
@@ -8534,6 +8628,14 @@ export interface components {
              */
             tags: string[];
             /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: waiting_for, error.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
+            /**
              * Thread Id
              * Format: uuid
              */
@@ -8850,6 +8952,25 @@ export interface components {
          */
         RunStatus: "queued" | "running" | "waiting" | "paused" | "done" | "failed" | "cancelled";
         /**
+         * RunTextCode
+         * @enum {string}
+         */
+        RunTextCode: "wait_resume" | "wait_earlier_runs" | "wait_start_time" | "wait_answer" | "wait_answers" | "wait_child" | "wait_children" | "wait_answer_and_child" | "wait_answers_and_child" | "wait_answer_and_children" | "wait_answers_and_children" | "wait_worker" | "wait_worker_because" | "workers_stopped" | "no_person_to_ask" | "ask_tool" | "ask_tools" | "ask_to_continue" | "ask_for_plan" | "asked_because" | "author_extractive" | "author_graph" | "judged_by_rules" | "checker_failed" | "judged_by_checker" | "judged_in_part" | "judged_unverified" | "judged_in_part_unverified" | "conflicts_one_source" | "conflicts_by_rules" | "conflicts_by_rules_none" | "conflicts_by_checker" | "conflicts_by_checker_none" | "conflicts_in_groups" | "conflicts_in_groups_none";
+        /**
+         * RunTextOut
+         * @description What a text about a run, its report or its input requests says.
+         */
+        RunTextOut: {
+            code: components["schemas"]["RunTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
+            };
+        };
+        /**
          * RunTreeOut
          * @example {
          *       "children": [
@@ -9037,6 +9158,14 @@ export interface components {
             is_used: boolean;
             /** Name */
             name: string;
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: covers, cost.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["OfferTextOut"];
+            };
             /** Variables */
             variables: components["schemas"]["EngineVariableOut"][];
         };
@@ -9666,6 +9795,14 @@ export interface components {
              * @enum {string}
              */
             status: "complete" | "partial";
+            /**
+             * Texts
+             * @description What fields of this object say in English, by their names. A field without a code is not among them. Fields: author, judged_by, conflict_search.
+             * @default {}
+             */
+            texts: {
+                [key: string]: components["schemas"]["RunTextOut"];
+            };
             /** Title */
             title: string;
             /** Version */
@@ -9965,6 +10102,12 @@ export interface components {
             at: string;
             /** Detail */
             detail: string;
+            /**
+             * Detail Texts
+             * @description What the parts of the detail of a step without a summary say. Empty: no code stands for any.
+             * @default []
+             */
+            detail_texts: components["schemas"]["StepTextOut"][];
             kind: components["schemas"]["StepKind"];
             /** Label */
             label: string;
@@ -9987,6 +10130,8 @@ export interface components {
             summary: components["schemas"]["StepSummaryOut"] | null;
             /** Title */
             title: string;
+            /** @description What the title of a step without a summary says. null: no code stands for it. */
+            title_text?: components["schemas"]["StepTextOut"] | null;
             /** Tokens */
             tokens: number;
             /** Turn */
@@ -10069,6 +10214,12 @@ export interface components {
             at: string;
             /** Detail */
             detail: string;
+            /**
+             * Detail Texts
+             * @description What the parts of the detail of a step without a summary say. Empty: no code stands for any.
+             * @default []
+             */
+            detail_texts: components["schemas"]["StepTextOut"][];
             kind: components["schemas"]["StepKind"];
             /** Label */
             label: string;
@@ -10087,6 +10238,8 @@ export interface components {
             summary: components["schemas"]["StepSummaryOut"] | null;
             /** Title */
             title: string;
+            /** @description What the title of a step without a summary says. null: no code stands for it. */
+            title_text?: components["schemas"]["StepTextOut"] | null;
             /** Tokens */
             tokens: number;
             /** Turn */
@@ -10150,6 +10303,25 @@ export interface components {
              */
             parameters: {
                 [key: string]: boolean | number | string | number[] | string[];
+            };
+        };
+        /**
+         * StepTextCode
+         * @enum {string}
+         */
+        StepTextCode: "text" | "calculations" | "follow_up_kind" | "earlier_report" | "earlier_report_deleted" | "plan_requested_anew" | "sections" | "answer" | "summary" | "passage_of_source" | "passages_of_source" | "passages_of_sources" | "passages" | "nothing_found" | "page" | "pages" | "characters" | "from_origin" | "call_of_batch" | "no_text" | "one_part" | "passage_omitted" | "passages_omitted" | "waited" | "answered_by_fallback" | "repeated" | "documents_deleted" | "kept" | "set_aside" | "sentences_and_words" | "new_subgoal" | "for_subgoal" | "asked_because";
+        /**
+         * StepTextOut
+         * @description What the title of a step, or a part of its detail, says. `text` stands for a part without a code.
+         */
+        StepTextOut: {
+            code: components["schemas"]["StepTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
             };
         };
         /**

@@ -7,7 +7,7 @@ import { joinParts } from "./lists";
 import { formatCount } from "./numbers";
 import { STOP_NAMES } from "./stop-names";
 
-interface StepTexts {
+export interface StepTexts {
   title: string;
   /** Empty means none. */
   detail: string;
@@ -54,7 +54,7 @@ const VERDICT_COUNTS: Record<string, (count: number) => string> = {
   contradicted: (count) => t`${count} contradicted`,
 };
 
-const FOLLOW_UP_NAMES: Record<string, MessageDescriptor> = {
+export const FOLLOW_UP_NAMES: Record<string, MessageDescriptor> = {
   question: msg`a question on the report`,
   edit: msg`an edit of the report`,
   research: msg`new research`,
@@ -66,7 +66,7 @@ const CHOOSERS: Record<string, MessageDescriptor> = {
   rules: msg`chosen by rules`,
 };
 
-function name(names: Record<string, MessageDescriptor>, value: string): string {
+export function name(names: Record<string, MessageDescriptor>, value: string): string {
   const known = Object.hasOwn(names, value) ? names[value] : undefined;
   return known ? i18n._(known) : value;
 }
@@ -83,8 +83,11 @@ function withCall(p: Parameters, detail: string): { detail: string } {
   };
 }
 
-const passages = (count: number) => plural(count, { one: "# passage", other: "# passages" });
-const nothingFound = () => t`nothing found`;
+export const passages = (count: number) => plural(count, { one: "# passage", other: "# passages" });
+export const nothingFound = () => t`nothing found`;
+export const pages = (count: number) => plural(count, { one: "# page", other: "# pages" });
+export const passagesOf = (count: number, sources: number) =>
+  joinParts([passages(count), plural(sources, { one: "from # source", other: "from # sources" })]);
 
 const TEXTS: Texts = {
   started: () => ({ title: t`A worker claimed the run` }),
@@ -174,20 +177,8 @@ const TEXTS: Texts = {
   }),
   memory: (p) => ({ detail: joinParts([passages(p.number("passages")), t`${p.number("fresh")} new`]) }),
   library_searched: (p) =>
-    withCall(
-      p,
-      p.number("passages") > 0
-        ? joinParts([
-            passages(p.number("passages")),
-            plural(p.number("sources"), { one: "from # source", other: "from # sources" }),
-          ])
-        : nothingFound(),
-    ),
-  web_searched: (p) =>
-    withCall(
-      p,
-      p.number("pages") > 0 ? plural(p.number("pages"), { one: "# page", other: "# pages" }) : nothingFound(),
-    ),
+    withCall(p, p.number("passages") > 0 ? passagesOf(p.number("passages"), p.number("sources")) : nothingFound()),
+  web_searched: (p) => withCall(p, p.number("pages") > 0 ? pages(p.number("pages")) : nothingFound()),
   source_read: (p) => {
     const [start, end, total] = [
       formatCount(p.number("start")),

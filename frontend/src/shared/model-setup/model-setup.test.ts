@@ -27,7 +27,7 @@ test("a model is written without its engine, and read with the settings that it 
   expect(toEngineConfig("policy:small@1")).toMatchObject({ engine: "policy", model: "small@1" });
 });
 
-const engine = { note: "", model_details: [], offered_at: "" };
+const engine = { note: "", texts: {}, model_details: [], offered_at: "" };
 
 test("engines without models are options by name, and those that cannot answer are none", () => {
   const engines = [

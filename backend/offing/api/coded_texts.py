@@ -1,0 +1,80 @@
+"""Codes of English texts in responses, beside the texts, so that a client can say them in the reader's language."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field
+
+from offing.core.coded_text import CodedText
+from offing.core.offer_texts import OFFER_TEXTS
+from offing.core.problem_texts import PROBLEM_TEXTS
+from offing.core.run_texts import RUN_TEXTS
+from offing.core.step_texts import STEP_DETAILS, STEP_TITLES, TEXT
+
+PARAMETERS = "What the text names, by the names in the template of its code."
+TEXTS = "What fields of this object say in English, by their names. A field without a code is not among them."
+
+if TYPE_CHECKING:
+    # The codes are the keys of the catalogs, which a type checker cannot read.
+    RunTextCode = ProblemTextCode = OfferTextCode = StepTextCode = str
+else:
+    RunTextCode = StrEnum("RunTextCode", {code: code for code in RUN_TEXTS.templates})
+    ProblemTextCode = StrEnum("ProblemTextCode", {code: code for code in PROBLEM_TEXTS.templates})
+    OfferTextCode = StrEnum("OfferTextCode", {code: code for code in OFFER_TEXTS.templates})
+    StepTextCode = StrEnum(
+        "StepTextCode", {code: code for code in [TEXT, *STEP_TITLES.templates, *STEP_DETAILS.templates]}
+    )
+
+
+class RunTextOut(BaseModel):
+    """What a text about a run, its report or its input requests says."""
+
+    code: RunTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+class ProblemTextOut(BaseModel):
+    """What the text of a problem says."""
+
+    code: ProblemTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+class OfferTextOut(BaseModel):
+    """What the text about a graph, an engine or a search engine says."""
+
+    code: OfferTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+class StepTextOut(BaseModel):
+    """What the title of a step, or a part of its detail, says. `text` stands for a part without a code."""
+
+    code: StepTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+def serialize_run_texts(**texts: str | None) -> dict[str, RunTextOut]:
+    """Return the codes of texts by the names of their fields."""
+    return {name: RunTextOut.model_construct(**_fields(one)) for name, one in RUN_TEXTS.find_fields(**texts).items()}
+
+
+def serialize_problem_texts(**texts: str | None) -> dict[str, ProblemTextOut]:
+    """Return the codes of texts by the names of their fields."""
+    found = PROBLEM_TEXTS.find_fields(**texts)
+    return {name: ProblemTextOut.model_construct(**_fields(one)) for name, one in found.items()}
+
+
+def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
+    """Return the codes of texts by the names of their fields."""
+    found = OFFER_TEXTS.find_fields(**texts)
+    return {name: OfferTextOut.model_construct(**_fields(one)) for name, one in found.items()}
+
+
+def serialize_step_text(coded: CodedText) -> StepTextOut:
+    return StepTextOut.model_construct(**_fields(coded))
+
+
+def _fields(coded: CodedText) -> dict[str, str | Mapping[str, str]]:
+    return {"code": coded.code, "parameters": dict(coded.parameters)}

@@ -1,0 +1,163 @@
+"""Codes of English texts: each text of the platform is found by its template, and what others wrote has none."""
+
+import ast
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from langgraph.types import Interrupt
+
+from offing.core.coded_text import CodedText, TextCatalog, list_parameters
+from offing.core.offer_texts import OFFER_TEXTS
+from offing.core.problem_texts import PROBLEM_TEXTS
+from offing.core.run_texts import RUN_TEXTS
+from offing.core.step import Step, StepDraft, StepKind, step_from_draft
+from offing.core.step_texts import STEP_DETAILS, STEP_TITLES, find_detail_parts, find_title
+from offing.kernel.wait_conditions import PendingWaits
+from offing.services.graphs import GRAPHS
+from offing.web.provider import SEARCH_ENGINES
+
+BACKEND = Path(__file__).parents[3] / "backend" / "offing"
+CATALOGS = [PROBLEM_TEXTS, RUN_TEXTS, OFFER_TEXTS, STEP_TITLES, STEP_DETAILS]
+RUN = UUID("019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11")
+
+SHOWN_BY_THE_PAGE = (
+    "api/auth.py",
+    "api/problems.py",
+    "api/public_limits.py",
+    "api/stream_limits.py",
+    "api/strict_request.py",
+    "api/uploads.py",
+    "api/routes/input_requests.py",
+    "api/routes/library.py",
+    "api/routes/sessions.py",
+    "core/report_edit.py",
+    "core/run_labels.py",
+    "services/access.py",
+    "services/collections.py",
+    "services/erasure.py",
+    "services/follow_ups.py",
+    "services/forks.py",
+    "services/ingestion.py",
+    "services/input_requests.py",
+    "services/library.py",
+    "services/mcp_settings.py",
+    "services/plan_outlines.py",
+    "services/provider_trial.py",
+    "services/providers.py",
+    "services/question_presets.py",
+    "services/ratings.py",
+    "services/report_shares.py",
+    "services/report_versions.py",
+    "services/run_deletion.py",
+    "services/run_labels.py",
+    "services/run_lists.py",
+    "services/run_search.py",
+    "services/tool_policies.py",
+    "services/webhooks.py",
+    "storage/collections.py",
+    "storage/pagination.py",
+    "storage/question_presets.py",
+)
+"""Modules whose problems the web UI can show. A new sentence in one of them needs a code and its translations."""
+
+PLACES = {"InvalidInput": (1, 2), "Conflict": (0, 1), "ProblemError": (2, 3)}
+"""Where the sentences are among the arguments of an error."""
+
+
+def list_sentences(module: str) -> Iterator[str]:
+    """Yield the sentences of errors in a module, with `x` for each value. Texts that are computed elsewhere are not."""
+    for node in ast.walk(ast.parse((BACKEND / module).read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PLACES:
+            for place in PLACES[node.func.id]:
+                if place < len(node.args) and (text := _read_text(node.args[place])) is not None:
+                    yield text
+
+
+def _read_text(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) and node.value else None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    parts = [part.value if isinstance(part, ast.Constant) else "x" for part in node.values]
+    text = "".join(map(str, parts))
+    return text if text.replace("x", "").strip(" .:") else None
+
+
+@pytest.mark.parametrize("module", SHOWN_BY_THE_PAGE)
+def test_each_sentence_of_a_rejected_request_has_a_code(module: str) -> None:
+    without = sorted({text for text in list_sentences(module) if PROBLEM_TEXTS.find(text) is None})
+    assert not without, f"Add these to core/problem_texts.py and shared/texts/problem-texts.ts: {without}"
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_each_template_is_found_by_the_text_that_it_renders(catalog: TextCatalog) -> None:
+    for code, template in catalog.templates.items():
+        text = catalog.render(code, **{name: f"<{name}>" for name in list_parameters(template)})
+        found = catalog.find(text)
+        assert found is not None
+        assert catalog.render(found.code, **found.parameters) == text
+
+
+def test_parameters_are_what_the_text_names() -> None:
+    assert PROBLEM_TEXTS.find(f"There is no run {RUN}.") == CodedText("no_run", {"id": str(RUN)})
+
+
+def test_a_text_of_others_has_no_code() -> None:
+    assert PROBLEM_TEXTS.find("The tide was late.") is None
+    assert RUN_TEXTS.find("ValueError: the archive is closed") is None
+
+
+def test_a_very_long_text_is_not_compared() -> None:
+    assert RUN_TEXTS.find("May the run use " + "x" * 30_000 + "?") is None
+
+
+@pytest.mark.parametrize("requests", [0, 1, 2])
+@pytest.mark.parametrize("children", [0, 1, 3])
+def test_what_a_run_waits_for_has_a_code(requests: int, children: int) -> None:
+    waits = PendingWaits(
+        request_numbers=tuple(range(requests)),
+        run_id_groups=((RUN,) * children,) if children else (),
+        interrupts=(Interrupt(value="go on?", id="1"),) if requests else (),
+    )
+    if waits.description:
+        found = RUN_TEXTS.find(waits.description)
+        assert found is not None
+        assert found.code.startswith("wait_")
+
+
+def test_each_graph_of_this_code_base_is_described_by_a_code() -> None:
+    graphs = [GRAPHS[name] for name in ("agentflow", "hiper", "iterresearch", "memact", "supo", "router")]
+    graphs += [GRAPHS["research_team"], GRAPHS["research_team_reviewed"]]
+    assert [graph.name for graph in graphs if OFFER_TEXTS.find(graph.description) is None] == []
+
+
+def test_each_search_engine_of_this_code_base_is_described_by_codes() -> None:
+    for name in SEARCH_ENGINES:
+        engine = SEARCH_ENGINES[name]
+        assert all(OFFER_TEXTS.find(text) for text in (engine.covers, engine.cost)), name
+
+
+def a_step(kind: StepKind, title: str, detail: str = "") -> Step:
+    return step_from_draft(StepDraft(kind, title, detail=detail), 1, datetime(2026, 3, 1, tzinfo=UTC), 1)
+
+
+def test_the_details_of_a_tool_result_have_codes_when_its_payload_is_left_out() -> None:
+    step = a_step(StepKind.TOOL_RESULT, "tides", "3 passages from 2 sources · from example.org · call 1 of 4 at once")
+    assert [part.code for part in find_detail_parts(step)] == ["passages_of_sources", "from_origin", "call_of_batch"]
+
+
+def test_the_words_of_a_model_stay_beside_what_the_platform_says() -> None:
+    parts = find_detail_parts(a_step(StepKind.ROLE_CALL, "Tides", "the harbour · 4 passages not shown"))
+    assert [(part.code, dict(part.parameters)) for part in parts] == [
+        ("text", {"text": "the harbour"}),
+        ("passages_omitted", {"count": "4"}),
+    ]
+
+
+def test_what_a_person_wrote_is_never_taken_for_a_text_of_the_platform() -> None:
+    step = a_step(StepKind.USER_MESSAGE, "Answer: the tide", "nothing found")
+    assert find_title(step) is None
+    assert find_detail_parts(step) == ()
