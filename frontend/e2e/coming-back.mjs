@@ -87,7 +87,7 @@ async function comeBack(page, path, top) {
   const opened = await page.evaluate(() => document.getElementById("view").scrollTop);
   assert.ok(opened < 200, "a run is opened at its top");
   let pages = 0;
-  page.on("request", (request) => /\/api\/v1\/runs\?.*limit=100/.test(request.url()) && pages++);
+  page.on("request", (request) => /\/api\/v1\/runs\?.*limit=50/.test(request.url()) && pages++);
   await page.goBack();
   await page.locator(`a[data-run="${left.run}"]`).waitFor();
   await page.waitForTimeout(400);

@@ -1,4 +1,4 @@
-// Runs before everything else. The content security policy forbids inline scripts.
+// Runs before everything else. The build puts it into each page, and the content security policy of a page names its hash.
 //
 // Applies the stored theme before the first paint, so that the page does not flash, and sends the first requests of the
 // view while its code is still being fetched. `src/shared/api/early-responses.ts` hands the responses to whoever asks for
@@ -14,7 +14,7 @@
   const theme = stored("offing.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 
-  /** The files with the texts of the view, by language. The build writes them; during development there are none. */
+  /** The file with the texts of the view, by language. The build writes it; during development there is none. */
   const texts = JSON.parse(document.currentScript?.dataset.texts ?? "null");
   if (!texts) return;
 
@@ -36,8 +36,7 @@
     if (pathname.startsWith("/shared/")) return [];
     const session = "/api/v1/session";
     if (pathname === "/") return [session, "/api/v1/runs?limit=8&minimap=true&pinned_first=5&latest_of_thread=true"];
-    if (pathname === "/runs" && !search)
-      return [session, "/api/v1/runs?pinned_first=5&latest_of_thread=true&limit=100"];
+    if (pathname === "/runs" && !search) return [session, "/api/v1/runs?pinned_first=5&latest_of_thread=true&limit=50"];
     const id = /^\/runs\/([\w-]{36})$/.exec(pathname)?.[1];
     if (!id) return [session];
     const run = `/api/v1/runs/${id}`;
@@ -48,10 +47,18 @@
   };
 
   const responses = new Map();
-  for (const address of [...listRequests(location), ...texts[match ?? "en"]]) {
-    const response = fetch(address);
+  const keep = (address, response) => {
     response.catch(() => undefined); // Whoever takes it shows the error.
     responses.set(address, response);
-  }
+  };
+  for (const address of listRequests(location)) keep(address, fetch(address));
+  // One file has the texts of all parts of the view, by the addresses of the files that have those of one part.
+  const { file, parts } = texts[match ?? "en"];
+  const joined = fetch(file).then((response) => response.json());
+  for (const address of parts)
+    keep(
+      address,
+      joined.then((all) => Response.json(all[address])),
+    );
   window.offingEarlyResponses = responses;
 })();

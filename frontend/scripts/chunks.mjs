@@ -21,6 +21,9 @@ const DATA = /src\/shared\/api\/(installation|library|providers|depth|use-create
 /** What the list of runs and a run share. */
 const RUNS = /src\/shared\/(ui\/(menu|tabs|toggled)|api\/(run-changes|run-views))\./;
 
+/** What the timeline says about steps and shows of them. */
+const STEPS = /src\/shared\/(format\/(step-texts|step-labels)|ui\/run-files|api\/files)\./;
+
 /** The form of a question, which the home page shows at once and its options use. */
 const QUESTION = /src\/features\/home\/(validation|request|settings|documents-field)\./;
 
@@ -37,6 +40,7 @@ export const CHUNKS = [
   ["run-rows", RUN_ROWS],
   ["data", DATA],
   ["run-shared", RUNS],
+  ["steps", STEPS],
   ["organize", ORGANIZE],
   ["upload", /src\/shared\/upload\/(upload|use-upload|read-drop|upload-chunk)\./],
   ["question", QUESTION],

@@ -1,11 +1,12 @@
 import type { Plugin } from "vite";
-import type { ManifestChunk } from "./check-size.mjs";
 
-export function writePage(
-  html: string,
-  start: string,
-  manifest: Record<string, ManifestChunk>,
-  texts: Record<string, Record<string, string>>,
-  modules: readonly string[],
-): string;
+export interface PageFiles {
+  start: string;
+  scripts: readonly string[];
+  styles: readonly string[];
+  bundle: string;
+  texts: Record<string, { file: string; parts: readonly string[] }>;
+}
+
+export function writePage(html: string, files: PageFiles): string;
 export function firstLoads(): Plugin;

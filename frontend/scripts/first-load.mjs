@@ -1,27 +1,29 @@
 // A Vite plugin that writes the page of each route. Beside the entry, a page names the files that its view needs, so
-// that the browser fetches all of them at once instead of one wave after the other, and the texts, which `start.js`
-// fetches with the first data.
+// that the browser fetches all of them at once instead of one wave after the other. It contains `start.js`, which
+// fetches the texts and the first data: the requests of a file would wait for the file, and behind those for the code.
 import { createHash } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { minifySync } from "vite";
 import { listViews, listWithEntry, ROUTES } from "./routes.mjs";
 
-/** Return the page of a route. `html` is that of the entry, and `start` the address of the script that runs first. */
-export function writePage(html, start, manifest, texts, modules) {
-  const keys = [...listWithEntry(manifest, modules)];
-  const scripts = keys.map((key) => manifest[key].file);
-  const styles = keys.flatMap((key) => manifest[key].css ?? []);
+/**
+ * Return the page of a route. `html` is that of the entry, `start` the code that runs first, and `scripts` and `styles`
+ * are the files of the view. `bundle` is the style sheet that contains all of `styles`. `texts` has for each language
+ * the `file` with the texts of the view, and the `parts` that its code asks for.
+ */
+export function writePage(html, { start, scripts, styles, bundle, texts }) {
+  const known = (file) => html.includes(`src="/${file}"`) || html.includes(`href="/${file}"`);
   const links = [
-    ...scripts.map((file) => `<link rel="modulepreload" crossorigin href="/${file}">`),
-    ...styles.map((file) => `<link rel="stylesheet" crossorigin href="/${file}">`),
-  ].filter((link) => !html.includes(link) && !html.includes(`src=${link.split("href=")[1]}`));
-  const files = {};
-  for (const view of listViews(modules))
-    for (const [language, file] of Object.entries(texts[view] ?? {}))
-      files[language] = [...(files[language] ?? []), `/${file}`];
+    `<link rel="stylesheet" crossorigin href="/${bundle}">`,
+    ...scripts.filter((file) => !known(file)).map((file) => `<link rel="modulepreload" crossorigin href="/${file}">`),
+    // The browser does not fetch them. They tell the code that loads a view that its style sheets are there.
+    ...styles.map((file) => `<link rel="stylesheet" disabled href="/${file}">`),
+  ];
   return html
-    .replace('src="/start.js"', `src="${start}" data-texts='${JSON.stringify(files)}'`)
-    .replace("  </head>", `${links.map((link) => `    ${link}\n`).join("")}  </head>`);
+    .replace('<script src="/start.js">', () => `<script data-texts='${JSON.stringify(texts)}'>${start}`)
+    .replace(/^ *<link rel="stylesheet".*\n/gm, "")
+    .replace("  </head>", () => `${links.map((link) => `    ${link}\n`).join("")}  </head>`);
 }
 
 /** Write the pages of a build when its files are written. */
@@ -36,14 +38,34 @@ export function firstLoads() {
     writeBundle() {
       const read = (name) => readFileSync(join(folder, name), "utf8");
       const [manifest, texts] = [".vite/manifest.json", ".vite/texts.json"].map((name) => JSON.parse(read(name)));
-      const script = read("start.js");
-      const start = `assets/start-${createHash("sha256").update(script).digest("base64url").slice(0, 8)}.js`;
-      // A name with a hash is never fetched again.
-      writeFileSync(join(folder, start), script);
+      const start = minifySync("start.js", read("start.js")).code.trim();
       rmSync(join(folder, "start.js"));
       const html = read("index.html");
-      for (const { file, modules, parts } of Object.values(ROUTES))
-        writeFileSync(join(folder, file), writePage(html, `/${start}`, manifest, texts, [...modules, ...parts]));
+      const store = (name, content) => {
+        const hash = createHash("sha256").update(content).digest("base64url").slice(0, 8);
+        const file = `assets/${name.replace(".", `-${hash}.`)}`;
+        writeFileSync(join(folder, file), content);
+        return file;
+      };
+      for (const { file, modules, parts } of Object.values(ROUTES)) {
+        const name = file.replace(".html", "-first");
+        const all = [...modules, ...parts];
+        const keys = [...listWithEntry(manifest, all)];
+        const styles = [...new Set(keys.flatMap((key) => manifest[key].css ?? []))];
+        const joinTexts = (language) => {
+          const parts = listViews(all).flatMap((view) => texts[view]?.[language] ?? []);
+          const joined = Object.fromEntries(parts.map((path) => [`/${path}`, JSON.parse(read(path))]));
+          return { file: `/${store(`${name}.${language}.json`, JSON.stringify(joined))}`, parts: Object.keys(joined) };
+        };
+        const page = writePage(html, {
+          start,
+          scripts: keys.map((key) => manifest[key].file),
+          styles,
+          bundle: store(`${name}.css`, styles.map(read).join("\n")),
+          texts: Object.fromEntries(Object.keys(texts.main).map((language) => [language, joinTexts(language)])),
+        });
+        writeFileSync(join(folder, file), page);
+      }
     },
   };
 }

@@ -2,6 +2,8 @@
 
 import gzip
 import re
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
@@ -9,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from offing.api import web_ui
+from offing.api.guard import CONTENT_SECURITY_POLICY
 from offing.core.step import StepDraft, StepKind
 from offing.settings import Settings
 from tests.api.conftest import Api, serving
@@ -189,6 +192,18 @@ async def test_each_address_gets_the_page_that_names_the_files_of_its_view(page:
             ("/training", "Offing"),
         ):
             assert f"<title>{title}</title>" in (await http.get(path)).text, path
+
+
+async def test_a_page_may_run_the_script_that_it_contains_and_no_other(page: Path) -> None:
+    (page / "runs.html").write_text('<script src="/a.js"></script><script data-texts="{}">start()</script>')
+    app = FastAPI()
+    web_ui.install_web_ui(app, page)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+        policies = [(await http.get(path)).headers["content-security-policy"] for path in ("/runs", "/")]
+    digest = b64encode(sha256(b"start()").digest()).decode()
+    assert f"script-src 'self' 'sha256-{digest}'; style-src" in policies[0]
+    assert policies[0].count("sha256-") == 1
+    assert policies[1] == CONTENT_SECURITY_POLICY
 
 
 def test_the_build_writes_each_page_that_the_server_sends() -> None:

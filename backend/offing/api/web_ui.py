@@ -1,7 +1,10 @@
 """Serve the built files of the web UI, with a page for every address that the web UI routes itself."""
 
+import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -12,6 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Receive, Scope, Send
+
+from offing.api.guard import CONTENT_SECURITY_POLICY
 
 HASHED_DIR = "assets/"
 """Vite puts a hash of the content into the names of the files in this folder."""
@@ -32,6 +37,9 @@ PAGE_FILES = {
 """The page of each first segment. Each names the files that its view needs. Other addresses get `index.html`, whose
 code shows every view, too, but fetches its files later.
 """
+
+INLINE_SCRIPT_PATTERN = re.compile(rb"<script(?![^>]*\ssrc=)[^>]*>(.*?)</script>", re.DOTALL)
+"""A script in a page that names no file. The group is its code."""
 
 ENCODED_SUFFIXES = {"br": ".br", "gzip": ".gz"}
 """Content codings, the better first, and the suffixes of the files that the build compressed with them."""
@@ -64,12 +72,12 @@ class WebUI(StaticFiles):
         self._files: dict[str, StoredFile] = {}
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        name = Path(path).name
+        name, policy = Path(path).name, ""
         if path == "api" or path.startswith("api/") or name.endswith(tuple(ENCODED_SUFFIXES.values())):
             raise HTTPException(404, "There is no such route.")
         if "." not in name and not path.startswith(HASHED_DIR):
             check_page_request(path, Headers(scope=scope).get("accept", ""))
-            path = await anyio.to_thread.run_sync(self._find_page, path)
+            path, policy = await anyio.to_thread.run_sync(self._find_page, path)
         is_hashed = path.startswith(HASHED_DIR)
         encodings = self._encodings.get(path)
         if encodings is None:
@@ -83,6 +91,8 @@ class WebUI(StaticFiles):
             await self._store(file, response)
         cached = is_hashed and response.status_code in (200, 206, 304)
         response.headers["Cache-Control"] = IMMUTABLE_CACHE_CONTROL if cached else "no-cache"
+        if policy:
+            response.headers["Content-Security-Policy"] = policy
         if encodings:
             response.headers["Vary"] = "Accept-Encoding"
         if encoding and response.status_code != 304:
@@ -104,10 +114,15 @@ class WebUI(StaticFiles):
         content = await anyio.Path(response.path).read_bytes()
         self._files[file] = StoredFile(content, dict(response.headers))
 
-    def _find_page(self, path: str) -> str:
-        """Return the file of the page for an address. A build without one for each view has only `index.html`."""
-        page = choose_page(path)
-        return page if self.lookup_path(page)[1] else "index.html"
+    def _find_page(self, path: str) -> tuple[str, str]:
+        """Return the file of the page for an address, and its content security policy. A build without one for each
+        view has only `index.html`. The policy is empty if there is no page.
+        """
+        for page in (choose_page(path), "index.html"):
+            full_path, found = self.lookup_path(page)
+            if found:
+                return page, build_page_policy(Path(full_path).read_bytes())
+        return "index.html", ""
 
     def _list_encodings(self, path: str) -> list[str]:
         """Return the codings in which the build stored a file."""
@@ -123,6 +138,15 @@ def choose_page(path: str) -> str:
     if first == "runs" and rest:
         return "compare.html" if rest == "compare" else "run.html"
     return PAGE_FILES.get(first, "index.html")
+
+
+def build_page_policy(html: bytes) -> str:
+    """Return the content security policy of a page of the build, which allows the scripts that the page contains, by
+    their hashes, and no others.
+    """
+    hashes = [b64encode(sha256(code).digest()).decode() for code in INLINE_SCRIPT_PATTERN.findall(html)]
+    sources = " ".join(["script-src 'self'", *(f"'sha256-{value}'" for value in hashes)])
+    return CONTENT_SECURITY_POLICY.replace("script-src 'self'", sources)
 
 
 def check_page_request(path: str, accepted: str) -> None:

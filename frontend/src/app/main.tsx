@@ -1,6 +1,7 @@
 import "./reset.css";
 import "./tokens.css";
 import "./base.css";
+import { notifyManager } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -19,11 +20,14 @@ if (!root) throw new Error("index.html has no #root");
 watchTypedFields();
 watchCodeUpdates(BROWSER_EFFECTS);
 
+// Data is shown when it arrives. By default, each change waits for a timer first.
+notifyManager.setScheduler(queueMicrotask);
 const client = createQueryClient();
-prefetchScreen(client, location);
+// With the code of its view, the first screen is rendered once instead of part by part.
+const prefetched = prefetchScreen(client, location);
 
 try {
-  await applyLanguage(readLanguageChoice());
+  await Promise.all([applyLanguage(readLanguageChoice()), prefetched]);
   createRoot(root).render(
     <StrictMode>
       <Providers client={client} hub={createBrowserHub()}>

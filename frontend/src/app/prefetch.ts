@@ -7,34 +7,43 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { recentRunsQuery, runListQuery, runQuery } from "@/shared/api/runs";
 import { sessionQuery } from "@/shared/api/session";
+import { HomePage, RunPage, RunsPage } from "./router";
 
 const RUN_PATH = /^\/runs\/([\w-]{36})$/;
 
-const ignore = () => undefined;
-
-export function prefetchScreen(client: QueryClient, { pathname, search }: { pathname: string; search: string }): void {
+/** Resolves when the code that the first screen shows at once is loaded, or has failed to load. Never rejects. */
+export async function prefetchScreen(
+  client: QueryClient,
+  location: { pathname: string; search: string },
+): Promise<void> {
+  const { pathname, search } = location;
   if (pathname.startsWith("/shared/")) return;
   client.prefetchQuery(sessionQuery);
   const runId = RUN_PATH.exec(pathname)?.[1];
-  if (pathname === "/") prefetchHome(client);
-  else if (pathname === "/runs") prefetchRuns(client, search);
-  else if (runId) prefetchRun(client, runId);
+  try {
+    if (pathname === "/") await prefetchHome(client);
+    else if (pathname === "/runs") await prefetchRuns(client, search);
+    else if (runId) await prefetchRun(client, runId, search);
+  } catch {
+    // The view loads it again when it is shown, and shows the error.
+  }
 }
 
-function prefetchHome(client: QueryClient): void {
+async function prefetchHome(client: QueryClient): Promise<void> {
   client.prefetchQuery(recentRunsQuery(""));
-  import("@/features/home/home-page").catch(ignore);
-  import("@/features/home/recent-runs").catch(ignore);
+  const { LatestRuns } = await import("@/features/home/home-page");
+  await Promise.all([HomePage.preload(), LatestRuns.preload()]);
 }
 
-function prefetchRuns(client: QueryClient, search: string): void {
+async function prefetchRuns(client: QueryClient, search: string): Promise<void> {
   if (search === "") client.prefetchInfiniteQuery(runListQuery({}));
-  import("./runs-page").catch(ignore);
-  import("./run-list-view").catch(ignore);
+  const { RunListView } = await import("./runs-page");
+  await Promise.all([RunsPage.preload(), RunListView.preload()]);
 }
 
-function prefetchRun(client: QueryClient, runId: string): void {
+async function prefetchRun(client: QueryClient, runId: string, search: string): Promise<void> {
   client.prefetchQuery(runQuery(runId));
-  import("./run-page").catch(ignore);
-  import("./run-parts").catch(ignore);
+  const { preloadParts } = await import("./run-page");
+  const isTimeline = new URLSearchParams(search).get("tab") === "timeline";
+  await Promise.all([RunPage.preload(), preloadParts(isTimeline)]);
 }

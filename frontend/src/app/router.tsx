@@ -30,13 +30,13 @@ import { NotFound, Shell } from "./shell";
 import { ViewError } from "./view";
 
 // The code of each view is loaded when the view is first opened. `scripts/check-size.mjs` checks what each of them loads.
-const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
-const RunsPage = lazyView(msg`the runs`, async () => (await import("./runs-page")).RunsPage);
+export const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
+export const RunsPage = lazyView(msg`the runs`, async () => (await import("./runs-page")).RunsPage);
 const ComparePage = lazyView(
   msg`the comparison`,
   async () => (await import("@/features/compare/compare-page")).ComparePage,
 );
-const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
+export const RunPage = lazyView(msg`the run`, async () => (await import("./run-page")).RunPage);
 const LibraryPage = lazyView(
   msg`the library`,
   async () => (await import("@/features/library/library-page")).LibraryPage,

@@ -36,8 +36,7 @@ const DigDeeper = lazyView(msg`the action`, async () => (await import("./run-par
 const EvidencePreview = lazyView(msg`the evidence so far`, async () => (await import("./run-parts")).EvidencePreview);
 const NoReport = lazyView(msg`the note`, async () => (await import("./run-parts")).NoReport);
 const ExportMenu = lazyView(msg`the export`, async () => (await import("@/features/report/export-menu")).ExportMenu);
-const loadTimeline = async () => (await import("@/features/timeline/timeline")).Timeline;
-const Timeline = lazyView(msg`the timeline`, loadTimeline);
+const Timeline = lazyView(msg`the timeline`, async () => (await import("@/features/timeline/timeline")).Timeline);
 const ReportView = lazyView(msg`the report`, async () => (await import("@/features/report/report-view")).ReportView);
 const ReportTab = lazyView(msg`the report`, async () => (await import("@/features/report/report-tab")).ReportTab);
 const Evidence = lazyView(msg`the evidence`, async () => (await import("@/features/report/evidence")).Evidence);
@@ -67,13 +66,10 @@ const GraphView = lazyView(msg`the graph`, async () => (await import("@/features
 const CostView = lazyView(msg`the cost`, async () => (await import("@/features/cost/cost-view")).CostView);
 const TokensView = lazyView(msg`the tokens`, async () => (await import("@/features/tokens/tokens-view")).TokensView);
 
-/** Load the code of the timeline while the run is loaded. */
-async function preloadTimeline() {
-  try {
-    await loadTimeline();
-  } catch {
-    // The view loads it again when it is shown, and shows the error.
-  }
+/** Load the code of the parts that a run shows at once, and that of the timeline if it is the open tab. */
+export async function preloadParts(isTimeline: boolean): Promise<void> {
+  const parts = [ThreadTrail, ChildRunList, MinimapPanel, PlanRail, MessageBar, DigDeeper, EvidencePreview, NoReport];
+  await Promise.all([...parts, ...(isTimeline ? [Timeline] : [])].map((part) => part.preload()));
 }
 
 interface RunPageProps {
@@ -88,7 +84,7 @@ export function RunPage(props: RunPageProps) {
   const run = useQuery(runQuery(props.runId));
   const isTimeline = props.search.tab === "timeline";
   useEffect(() => {
-    if (isTimeline) preloadTimeline();
+    if (isTimeline) Timeline.preload();
   }, [isTimeline]);
   return (
     <Loaded query={run} label={t`the run`} fullPage>

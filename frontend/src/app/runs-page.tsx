@@ -8,7 +8,7 @@ import { lazyView } from "@/shared/ui/lazy-view";
 import "./runs-page.css";
 import type { RunListSearch } from "./search-params";
 
-const RunListView = lazyView(msg`the runs`, async () => (await import("./run-list-view")).RunListView);
+export const RunListView = lazyView(msg`the runs`, async () => (await import("./run-list-view")).RunListView);
 
 interface RunsPageProps {
   search: RunListSearch;

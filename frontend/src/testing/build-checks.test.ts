@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { measure } from "../../scripts/check-size.mjs";
 import { compressFolder } from "../../scripts/compress.mjs";
 import { findLayer } from "../../scripts/css-layers.mjs";
+import { writePage } from "../../scripts/first-load.mjs";
 
 test.each([
   ["src/app/reset.css", "reset"],
@@ -74,4 +75,31 @@ test("texts of a build are stored compressed beside the files, and small files a
   expect(readdirSync(folder).sort()).toEqual(["font.woff2", "page.js", "page.js.br", "page.js.gz", "small.js"]);
   expect(brotliDecompressSync(readFileSync(join(folder, "page.js.br"))).toString()).toBe(text);
   expect(gunzipSync(readFileSync(join(folder, "page.js.gz"))).toString()).toBe(text);
+});
+
+const ENTRY_PAGE = `<head>
+    <script src="/start.js"></script>
+    <script type="module" crossorigin src="/assets/index.js"></script>
+    <link rel="modulepreload" crossorigin href="/assets/app.js">
+    <link rel="stylesheet" crossorigin href="/assets/app.css">
+  </head>`;
+
+test("a page contains the script that runs first, and names each file of its view once", () => {
+  const page = writePage(ENTRY_PAGE, {
+    start: "start('$&')",
+    scripts: ["assets/index.js", "assets/app.js", "assets/run.js"],
+    styles: ["assets/app.css", "assets/run.css"],
+    bundle: "assets/run-first.css",
+    texts: { en: { file: "/assets/run-first.en.json", parts: ["/assets/main.en.json"] } },
+  });
+  expect(page).toContain(">start('$&')</script>");
+  const document = new DOMParser().parseFromString(page, "text/html");
+  const listHrefs = (selector: string) =>
+    [...document.querySelectorAll(selector)].map((link) => link.getAttribute("href"));
+  expect(listHrefs("link[rel=modulepreload]")).toEqual(["/assets/app.js", "/assets/run.js"]);
+  expect(listHrefs("link[rel=stylesheet]:not([disabled])")).toEqual(["/assets/run-first.css"]);
+  expect(listHrefs("link[rel=stylesheet][disabled]")).toEqual(["/assets/app.css", "/assets/run.css"]);
+  expect(JSON.parse(document.querySelector("script")?.dataset.texts ?? "")).toEqual({
+    en: { file: "/assets/run-first.en.json", parts: ["/assets/main.en.json"] },
+  });
 });

@@ -10,19 +10,29 @@ import { chooseLanguage } from "@/shared/language/languages";
 import { RUN_ID } from "@/testing/builders";
 
 const SCRIPT = readFileSync("public/start.js", "utf8");
-const TEXTS = { en: ["/assets/main.en.json"], "zh-Hans": ["/assets/main.zh-Hans.json"] };
+const textsOf = (language: string) => ({
+  file: `/assets/first.${language}.json`,
+  parts: [`/assets/main.${language}.json`, `/assets/run-page.${language}.json`],
+});
+const TEXTS = { en: textsOf("en"), "zh-Hans": textsOf("zh-Hans") };
 
 afterEach(() => {
   window.offingEarlyResponses = undefined;
   localStorage.clear();
 });
 
+/** The content of a file with the texts of several parts: each says its address. */
+function textsAt(parts: readonly string[]): Record<string, object> {
+  return Object.fromEntries(parts.map((path) => [path, { path }]));
+}
+
 /** Run the script on a page with this address, and return the addresses that it requests. */
 function runScript(address: string, languages: readonly string[] = ["en"], texts: object | null = TEXTS): string[] {
   const requested: string[] = [];
   const fetched = (path: string) => {
     requested.push(path);
-    return Promise.resolve(Response.json({ path }));
+    const texts = Object.values(TEXTS).find(({ file }) => file === path);
+    return Promise.resolve(Response.json(texts ? textsAt(texts.parts) : { path }));
   };
   const script = { dataset: texts ? { texts: JSON.stringify(texts) } : {} };
   const page = { currentScript: script, documentElement: document.documentElement };
@@ -56,20 +66,28 @@ test.each(["/", "/runs", "/runs?state=failed", `/runs/${RUN_ID}`, `/runs/${RUN_I
 );
 
 test("a shared report and a page in development send no early request to the API", () => {
-  expect(runScript("/shared/a-token")).toEqual(TEXTS.en);
+  expect(runScript("/shared/a-token")).toEqual([TEXTS.en.file]);
   expect(runScript("/", ["en"], null)).toEqual([]);
 });
 
 test.each([[["zh-CN", "en"]], [["zh-TW", "de"]], [["de", "zh-Hans-SG"]], [["not a tag"]], [[]]])(
   "with the languages %j the texts are those that the page shows",
   (languages) => {
-    expect(runScript("/library", languages)).toContain(TEXTS[chooseLanguage(languages)][0]);
+    expect(runScript("/library", languages)).toContain(TEXTS[chooseLanguage(languages)].file);
   },
 );
 
 test("the language that a person has chosen comes before those of the browser", () => {
   localStorage.setItem("offing.language", "zh-Hans");
-  expect(runScript("/library", ["en"])).toContain(TEXTS["zh-Hans"][0]);
+  expect(runScript("/library", ["en"])).toContain(TEXTS["zh-Hans"].file);
+});
+
+test("the code gets the texts of each part from the one file that has all of them", async () => {
+  runScript("/library");
+  for (const address of TEXTS.en.parts) {
+    const response = await takeEarlyResponse(address);
+    expect(await response?.json()).toEqual({ path: address });
+  }
 });
 
 test("an early response is taken once, and not after its data may have changed", async () => {
@@ -79,5 +97,5 @@ test("an early response is taken once, and not after its data may have changed",
   expect(await response?.json()).toEqual({ path: "/api/v1/session" });
   expect(takeEarlyResponse("/api/v1/session")).toBeUndefined();
   clock.mockReturnValue(10_001);
-  expect(takeEarlyResponse("/assets/main.en.json")).toBeUndefined();
+  expect(takeEarlyResponse(TEXTS.en.parts[0] ?? "")).toBeUndefined();
 });

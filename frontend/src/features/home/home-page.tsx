@@ -11,7 +11,7 @@ import "./home-page.css";
 
 // Below the form, which is shown first.
 const FirstVisit = lazyView(msg`the first steps`, async () => (await import("./first-visit")).FirstVisit);
-const LatestRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).LatestRuns);
+export const LatestRuns = lazyView(msg`the runs`, async () => (await import("./recent-runs")).LatestRuns);
 
 interface HomePageProps {
   /** A question to put into the form. `null` means that the form keeps its draft. */

@@ -17,3 +17,8 @@ export function filterSeqs(marks: string, markFilter: string, matches: readonly 
 export function seqOfRow(rows: Rows, index: number): number {
   return "count" in rows ? index + 1 : (rows.seqs[index] ?? 0);
 }
+
+/** Return the row of a step, -1 if it has none. */
+export function rowOfSeq(rows: Rows, seq: number): number {
+  return "count" in rows ? seq - 1 : rows.seqs.indexOf(seq);
+}

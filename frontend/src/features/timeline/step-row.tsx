@@ -71,11 +71,7 @@ export const StepRow = memo(function StepRow(props: StepRowProps) {
         </span>
         <span className="step-duration num">
           {step.ms !== null && step.ms > 0 && formatMs(step.ms)}
-          {step.tokens > 0 && (
-            <span className="step-tokens">
-              <Trans>{step.tokens} tok</Trans>
-            </span>
-          )}
+          {step.tokens > 0 && <span className="step-tokens">{t`${step.tokens} tok`}</span>}
         </span>
       </button>
       {open && <StepDetails runId={runId} seq={seq} />}

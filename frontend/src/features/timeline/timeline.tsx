@@ -1,20 +1,16 @@
 import { t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { MAX_MATCHES, type StepMatches, stepMatchesQuery } from "@/shared/api/run-views";
 import { formatCount } from "@/shared/format/numbers";
-import { type StepLog, stepAt } from "@/shared/stream/step-log";
+import type { StepLog } from "@/shared/stream/step-log";
 import { useMediaQuery } from "@/shared/ui/hooks";
-import { useHotkeys } from "@/shared/ui/hotkeys";
 import { type Loadable, Loaded } from "@/shared/ui/loaded";
 import { toggled } from "@/shared/ui/toggled";
-import { rowHeight } from "./row-height";
-import { filterSeqs, type Rows, seqOfRow } from "./rows";
-import { StepRow } from "./step-row";
+import { filterSeqs, type Rows } from "./rows";
+import { StepRows } from "./step-rows";
 import { StepSearch } from "./step-search";
-import { useTail } from "./use-tail";
 import "./timeline.css";
 
 interface TimelineProps {
@@ -40,8 +36,6 @@ interface TimelineProps {
   /** Shows the steps of all marks and nodes. */
   onShowAll(): void;
 }
-
-const SEARCH_HEIGHT = 52;
 
 export function Timeline(props: TimelineProps) {
   const {
@@ -73,74 +67,8 @@ export function Timeline(props: TimelineProps) {
     [isFiltered, isSearched, markFilter, marks, matches, log.last],
   );
   const count = "count" in rows ? rows.count : rows.seqs.length;
-  const list = useRef<HTMLOListElement>(null);
-  const [margin, setMargin] = useState(0);
-  useLayoutEffect(() => {
-    if (!scroller || !list.current) return;
-    setMargin(list.current.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop);
-  }, [scroller]);
-
   const isNarrow = useMediaQuery("(max-width: 900px)");
-  const virtual = useVirtualizer({
-    count,
-    getScrollElement: () => scroller,
-    estimateSize: (index) => {
-      const seq = seqOfRow(rows, index);
-      return rowHeight(stepAt(log, seq), stepAt(log, seq - 1)?.turn, isNarrow);
-    },
-    measureElement: measureRow,
-    getItemKey: (index) => seqOfRow(rows, index),
-    overscan: 6,
-    scrollMargin: margin,
-    // A step that is scrolled to is not behind the search.
-    scrollPaddingStart: SEARCH_HEIGHT,
-    useFlushSync: false,
-  });
-  const items = virtual.getVirtualItems();
-  const first = items[0] ? seqOfRow(rows, items[0].index) : 0;
-  const last = items.length > 0 ? seqOfRow(rows, items.at(-1)?.index ?? 0) : 0;
-
-  useEffect(() => {
-    if (first > 0) loadRange(Math.max(1, first - 40), last + 40);
-    onVisibleRange(first > 0 && !isFiltered ? [first, last] : null);
-  }, [first, last, isFiltered, loadRange, onVisibleRange]);
-  useEffect(() => () => onVisibleRange(null), [onVisibleRange]);
-
-  const scrollToEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
-  const tail = useTail({ scroller, count, active, startAtEnd: startAtEnd && selected === null, scrollToEnd });
-
-  // Scroll to a step that was selected elsewhere, and again when its page is loaded and the rows have their heights. A
-  // visible step stays where it is.
-  const isSelectedLoaded = selected !== null && stepAt(log, selected) !== undefined;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new choice, or its arrival, scrolls
-  useEffect(() => {
-    if (selected === null || !scroller) return;
-    loadRange(Math.max(1, selected - 40), selected + 40);
-    const index = "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);
-    const isNear = items.some((item) => item.index === index) && isSelectedLoaded;
-    if (index >= 0 && index < count) virtual.scrollToIndex(index, { align: isNear ? "auto" : "center" });
-  }, [selected, isSelectedLoaded, scroller]);
-
-  const selectRelative = (offset: number) => {
-    const at = selected === null ? -1 : "count" in rows ? selected - 1 : rows.seqs.indexOf(selected);
-    const next = Math.min(count - 1, Math.max(0, at + offset));
-    if (count > 0) onSelect(seqOfRow(rows, next));
-  };
   const toggle = useCallback((seq: number) => setOpen((was) => toggled(was, seq)), []);
-  // The same function while the reader scrolls, so that rows which stay are not rendered again.
-  const selectAndToggle = useCallback(
-    (seq: number) => {
-      onSelect(seq);
-      toggle(seq);
-    },
-    [onSelect, toggle],
-  );
-  useHotkeys([
-    { keys: "j", description: t`Next step`, run: () => selectRelative(1) },
-    { keys: "k", description: t`Previous step`, run: () => selectRelative(-1) },
-    { keys: "o", description: t`Open or close the step`, run: () => selected !== null && toggle(selected) },
-    { keys: "G", description: t`Go to the last step`, run: scrollToEnd },
-  ]);
 
   return (
     <div className="timeline">
@@ -171,48 +99,26 @@ export function Timeline(props: TimelineProps) {
           <Trans>The first step appears here shortly.</Trans>
         </p>
       )}
-      <ol ref={list} style={{ height: virtual.getTotalSize() }}>
-        {items.map((item) => {
-          const seq = seqOfRow(rows, item.index);
-          return (
-            <li
-              key={item.key}
-              ref={virtual.measureElement}
-              data-index={item.index}
-              style={{ top: item.start - margin }}
-            >
-              <StepRow
-                runId={runId}
-                seq={seq}
-                step={stepAt(log, seq)}
-                excerpt={excerpts.get(seq) ?? ""}
-                previousTurn={stepAt(log, seq - 1)?.turn}
-                selected={seq === selected}
-                open={open.has(seq)}
-                onToggle={selectAndToggle}
-              />
-            </li>
-          );
-        })}
-      </ol>
-      {tail.unseen > 0 && (
-        <button type="button" className="timeline-new" onClick={tail.catchUp}>
-          <Trans>{tail.unseen} new ↓</Trans>
-        </button>
-      )}
+      <StepRows
+        runId={runId}
+        log={log}
+        rows={rows}
+        count={count}
+        isFiltered={isFiltered}
+        excerpts={excerpts}
+        active={active}
+        selected={selected}
+        open={open}
+        scroller={scroller}
+        startAtEnd={startAtEnd}
+        isNarrow={isNarrow}
+        loadRange={loadRange}
+        onSelect={onSelect}
+        onToggle={toggle}
+        onVisibleRange={onVisibleRange}
+      />
     </div>
   );
-}
-
-/**
- * Return the height of a row. A row that has just been added has its expected height until the browser has laid it out
- * and reports it: to ask at once would lay out the page in the middle of each frame of a scroll.
- */
-function measureRow(row: Element, entry: ResizeObserverEntry | undefined, virtual: Virtualizer<HTMLElement, Element>) {
-  const box = entry?.borderBoxSize[0];
-  if (box) return Math.round(box.blockSize);
-  const index = virtual.indexFromElement(row);
-  return virtual.itemSizeCache.get(virtual.options.getItemKey(index)) ?? virtual.options.estimateSize(index);
 }
 
 interface ShownProps {

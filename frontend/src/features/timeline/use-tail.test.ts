@@ -45,3 +45,15 @@ test("a reader who scrolls up stays there, and the new rows are counted", () => 
   expect(scrollToEnd).not.toHaveBeenCalled();
   expect(result.current.unseen).toBe(3);
 });
+
+test("a reader who starts at the end comes there when the element that scrolls is in the document", () => {
+  const { scroller } = aScroller(0, 1_000);
+  const scrollToEnd = vi.fn();
+  const options = { count: 10, active: true, startAtEnd: true, scrollToEnd };
+  const { rerender } = renderHook((props: { scroller: HTMLElement | null }) => useTail({ ...options, ...props }), {
+    initialProps: { scroller: null as HTMLElement | null },
+  });
+  expect(scrollToEnd).not.toHaveBeenCalled();
+  rerender({ scroller });
+  expect(scrollToEnd).toHaveBeenCalledTimes(1);
+});

@@ -37,8 +37,9 @@ export function useTail({ scroller, count, active, startAtEnd, scrollToEnd }: Ta
     if (!active) return setSeenCount(count);
     if (!isAtEnd.current) return;
     setSeenCount(count);
-    scrollToEnd();
-  }, [count, active, scrollToEnd]);
+    // The rows may be rendered before the element around them is in the document.
+    if (scroller) scrollToEnd();
+  }, [scroller, count, active, scrollToEnd]);
 
   const catchUp = () => {
     isAtEnd.current = true;

@@ -47,7 +47,7 @@ export interface RunListFilter {
 }
 
 /** Number of runs that one request of a list fetches. */
-export const RUN_PAGE_SIZE = 100;
+export const RUN_PAGE_SIZE = 50;
 
 /** Return the moment at which a day begins, `offset` days later, or `undefined` without a day. */
 function startOfDay(day: string | undefined, offset: number): string | undefined {

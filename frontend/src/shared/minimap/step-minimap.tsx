@@ -1,11 +1,11 @@
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
-import { type KeyboardEvent, type PointerEvent, useMemo, useState, useSyncExternalStore } from "react";
+import { type KeyboardEvent, type PointerEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useWidth } from "../ui/hooks";
 import { createFrame, type Frame, seqAt, stepX } from "./geometry";
 import { MARK_STYLES, parseMark } from "./marks";
 import { MinimapLine } from "./minimap-line";
-import type { VisibleSteps } from "./visible-steps";
+import type { StepRange, VisibleSteps } from "./visible-steps";
 
 interface StepMinimapProps {
   marks: string;
@@ -108,13 +108,26 @@ export function StepMinimap(props: StepMinimapProps) {
   );
 }
 
-/** A band behind the steps that the timeline shows. It is moved in each frame of a scroll without painting the marks. */
+/**
+ * A band behind the steps that the timeline shows. Each frame of a scroll moves it. That neither renders a component nor
+ * paints the marks.
+ */
 function VisibleBand({ view, frame }: { view: VisibleSteps; frame: Frame }) {
-  const range = useSyncExternalStore(view.subscribe, view.get);
-  if (!range) return null;
+  const band = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const move = () => band.current && moveBand(band.current, view.get(), frame);
+    move();
+    return view.subscribe(move);
+  }, [view, frame]);
+  return <div className="minimap-band" ref={band} />;
+}
+
+function moveBand(band: HTMLElement, range: StepRange, frame: Frame): void {
+  band.hidden = range === null;
+  if (range === null) return;
   const x = stepX(range[0], frame);
-  const width = Math.max(6, stepX(range[1] + 1, frame) - x + 2);
-  return <div className="minimap-band" style={{ transform: `translateX(${x - 2}px)`, width }} />;
+  band.style.transform = `translateX(${x - 2}px)`;
+  band.style.width = `${Math.max(6, stepX(range[1] + 1, frame) - x + 2)}px`;
 }
 
 /** The selected step: a band behind its mark and a pointer below, so that the mark keeps its color. */

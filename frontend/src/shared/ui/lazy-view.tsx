@@ -2,7 +2,7 @@
 
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import type { ComponentType } from "react";
+import { type ComponentType, useState } from "react";
 import { ViewLoadError } from "../api/client";
 import { checkServer } from "../api/server-status";
 import { Loaded } from "./loaded";
@@ -10,6 +10,12 @@ import { hasUnsavedInput } from "./unsaved-input";
 
 /** Number of views that were created, which identifies each of them. */
 let viewCount = 0;
+
+/** A view whose code is loaded when it is first shown, or before. */
+export type LazyView<P> = ComponentType<P> & {
+  /** Load the code, so that the view is there as soon as it is shown. Never rejects: the view tries again. */
+  preload(): Promise<void>;
+};
 
 /**
  * Create a component whose code is loaded with `load`. Until then it shows that it is loading. If loading fails, it
@@ -20,7 +26,7 @@ export function lazyView<P extends object>(
   label: MessageDescriptor,
   load: () => Promise<ComponentType<P>>,
   isSilent = false,
-): ComponentType<P> {
+): LazyView<P> {
   viewCount += 1;
   const code = queryOptions({
     // Several views can have the same label.
@@ -38,7 +44,7 @@ export function lazyView<P extends object>(
     gcTime: Number.POSITIVE_INFINITY,
     structuralSharing: false,
   });
-  return function LazyView(props: P) {
+  function Loading(props: P) {
     const query = useQuery(code);
     if (query.data) return <query.data.View {...props} />;
     if (isSilent && !query.error) return null;
@@ -49,5 +55,18 @@ export function lazyView<P extends object>(
         </Loaded>
       </div>
     );
+  }
+  let preloaded: ComponentType<P> = Loading;
+  const View = (props: P) => {
+    const [Shown] = useState(() => preloaded);
+    return <Shown {...props} />;
   };
+  const preload = async () => {
+    try {
+      preloaded = await load();
+    } catch {
+      // The view loads it again when it is shown, and shows the error.
+    }
+  };
+  return Object.assign(View, { preload });
 }
