@@ -42,10 +42,10 @@ async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interacti
 
 
 @pytest.mark.timeout(120)
-async def test_a_run_that_does_nothing_takes_five_transactions_and_ten_round_trips(app_url: str) -> None:
+async def test_a_run_that_does_nothing_takes_five_transactions_and_eight_round_trips(app_url: str) -> None:
     trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
     assert trips.transactions <= 5, trips
-    assert trips.round_trips <= 10, trips
+    assert trips.round_trips <= 8, trips
 
 
 @pytest.mark.timeout(120)
@@ -55,7 +55,7 @@ async def test_a_turn_of_a_rollout_that_writes_at_once_takes_two_transactions(ap
     )
     trips = await trips_of_run(app_url, request, "rollout")
     assert trips.transactions <= 2 * TURNS + 4, trips
-    assert trips.round_trips <= 4 * TURNS + 10, trips
+    assert trips.round_trips <= 2 * TURNS + 8, trips
 
 
 @pytest.mark.timeout(120)
@@ -63,4 +63,4 @@ async def test_a_rollout_that_writes_at_its_end_takes_three_transactions(app_url
     request = RunRequest("Measure", graph="bench_turns", engines={"speaker": SCRIPT}, durability="exit")
     trips = await trips_of_run(app_url, replace(request, budget=Budget(max_turns=TURNS)), "rollout")
     assert trips.transactions <= 3, trips
-    assert trips.round_trips <= 8, trips
+    assert trips.round_trips <= 6, trips
