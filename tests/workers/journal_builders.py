@@ -55,7 +55,7 @@ class HookedStore(PostgresRunStore):
     ) -> None:
         await super()._store_attachments(connection, entries, append)
         if self.inside is not None:
-            await self.inside(connection, await append.read_steps())
+            await self.inside(connection, append.read_steps)
 
 
 class Free:

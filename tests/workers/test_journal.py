@@ -16,6 +16,7 @@ from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.model import Usage
 from offing.core.run import Budget, FencingToken, RunStatus, RunUsage, StopReason
 from offing.core.step import CallKey, Step, StepDraft, StepKind
+from offing.kernel.run_store import StepReader
 from offing.kernel.usage import ZERO_USD
 from offing.models.reservation import reserve_usage
 from offing.storage import daily_spend, runs, steps
@@ -63,7 +64,9 @@ class Forgetful(Database):
     @asynccontextmanager
     async def _late(self, tenant_id: UUID, pipelined: bool) -> AsyncGenerator[Connection]:
         opened = super().transaction(tenant_id, pipelined=pipelined)
-        yield await opened.__aenter__()
+        connection = await opened.__aenter__()
+        yield connection
+        await (await connection.execute("select 1")).fetchone()  # the server has all statements but the commit
 
         async def commit() -> None:
             await asyncio.sleep(LATE)
@@ -110,7 +113,7 @@ async def list_stored(database: Database, recorder: AJournal) -> tuple[RunRow, l
 async def closed(recorder: AJournal) -> None:
     """The graph stands still, and the slice ends."""
 
-    async def nothing(_: Connection, __: Sequence[Step]) -> None: ...
+    async def nothing(_: Connection, __: StepReader) -> None: ...
 
     recorder.journal.end_calls()
     await recorder.append_last(a_step("closing", key=CallKey(9, "node", 9)), hook=nothing)
@@ -332,7 +335,7 @@ async def test_an_epoch_that_ends_waits_for_what_is_under_way_and_lets_nothing_e
     recorder = await a_journal(epoch)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(_: Connection, __: Sequence[Step]) -> None:
+    async def slowly(_: Connection, __: StepReader) -> None:
         under_way.set()
         await go_on.wait()
 
@@ -362,7 +365,7 @@ async def test_what_a_failed_append_took_along_goes_with_the_next(database: Forg
     recorder.journal.buffer(a_step("left", key=CallKey(1, "node", 0)))
     recorder.charge(CallKey(2, "node", 0), 5, Decimal(0))
 
-    async def fails(_: Connection, __: Sequence[Step]) -> None:
+    async def fails(_: Connection, __: StepReader) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -383,7 +386,7 @@ async def test_an_append_that_was_cancelled_before_its_outcome_was_known_is_char
     recorder.charge(CallKey(2, "node", 0), 5, Decimal(0))
     tried = asyncio.Event()
 
-    async def goes_away(_: Connection, __: Sequence[Step]) -> None:
+    async def goes_away(_: Connection, __: StepReader) -> None:
         database.away = True
         tried.set()
         if not stored:
@@ -418,7 +421,7 @@ async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
         await put(saver, a_checkpoint(1), superstep)
     database.undoes, database.forgets = undone, forgotten
 
-    async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
+    async def handed_back(connection: Connection, _: StepReader) -> None:
         await saver.flush(connection)
         await runs.release_run(connection, fence, Release(RunStatus.QUEUED))
 
@@ -434,7 +437,7 @@ async def test_a_release_that_comes_late_is_found_by_the_try_that_had_to_wait_fo
 ) -> None:
     recorder = await a_journal(database)
 
-    async def handed_back(connection: Connection, _: Sequence[Step]) -> None:
+    async def handed_back(connection: Connection, _: StepReader) -> None:
         await runs.release_run(connection, recorder.fence, Release(RunStatus.QUEUED))
 
     database.late = 1
@@ -459,7 +462,7 @@ async def test_an_append_whose_caller_is_cancelled_at_its_commit_is_remembered_a
     recorder = await a_journal(database, audience)
     under_way, go_on = asyncio.Event(), asyncio.Event()
 
-    async def slowly(_: Connection, __: Sequence[Step]) -> None:
+    async def slowly(_: Connection, __: StepReader) -> None:
         under_way.set()
         await go_on.wait()
 

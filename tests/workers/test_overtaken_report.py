@@ -23,8 +23,8 @@ async def test_a_report_whose_branch_was_cancelled_at_its_commit_is_not_written_
     delivering, insert = asyncio.Event(), reports.insert_report
     monkeypatch.setattr(special_graphs, "DELIVERING", [delivering])
 
-    async def held(*inputs: Any) -> None:
-        await insert(*inputs)
+    async def held(*inputs: Any, **options: Any) -> None:
+        await insert(*inputs, **options)
         delivering.set()
         await asyncio.sleep(LONG)
 

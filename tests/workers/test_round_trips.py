@@ -14,6 +14,7 @@ from offing_workers.claimed_run import ClaimedRun
 from offing_workers.slice import Slice, SliceLimits
 from tests.bench.graphs import NAMES
 from tests.workers.interrupted_runs import Quiet, RecordedDispatches
+from tests.workers.rollout_batches import SECRET, Collector, wait_until_finalized
 from tests.workers.wire_trace import TracedDatabase, Trips
 
 TURNS = 20
@@ -42,10 +43,10 @@ async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interacti
 
 
 @pytest.mark.timeout(120)
-async def test_a_run_that_does_nothing_takes_five_transactions_and_ten_round_trips(app_url: str) -> None:
+async def test_a_run_that_does_nothing_takes_five_transactions_and_eight_round_trips(app_url: str) -> None:
     trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
     assert trips.transactions <= 5, trips
-    assert trips.round_trips <= 10, trips
+    assert trips.round_trips <= 8, trips
 
 
 @pytest.mark.timeout(120)
@@ -55,7 +56,7 @@ async def test_a_turn_of_a_rollout_that_writes_at_once_takes_two_transactions(ap
     )
     trips = await trips_of_run(app_url, request, "rollout")
     assert trips.transactions <= 2 * TURNS + 4, trips
-    assert trips.round_trips <= 4 * TURNS + 10, trips
+    assert trips.round_trips <= 2 * TURNS + 8, trips
 
 
 @pytest.mark.timeout(120)
@@ -63,4 +64,20 @@ async def test_a_rollout_that_writes_at_its_end_takes_three_transactions(app_url
     request = RunRequest("Measure", graph="bench_turns", engines={"speaker": SCRIPT}, durability="exit")
     trips = await trips_of_run(app_url, replace(request, budget=Budget(max_turns=TURNS)), "rollout")
     assert trips.transactions <= 3, trips
-    assert trips.round_trips <= 8, trips
+    assert trips.round_trips <= 6, trips
+
+
+@pytest.mark.timeout(120)
+async def test_a_rollout_is_finalized_in_one_transaction_of_two_round_trips(app_url: str) -> None:
+    trips = list[Trips]()
+    async with TracedDatabase(app_url) as database:
+        collector = Collector(database)
+        await collector.collect(size=8)
+        for member in await collector.members():
+            await collector.end(member.run_id, SECRET)
+            database.take_trips()
+            await wait_until_finalized(collector, member.run_id)
+            trips.append(database.take_trips())
+        assert all(member.finalized_at for member in await collector.members())
+    assert trips[-1].transactions == 1, trips
+    assert trips[-1].round_trips <= 2, trips

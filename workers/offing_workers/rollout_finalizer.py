@@ -88,11 +88,11 @@ async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, 
     sweep finalizes the rollout later.
     """
     meter = TenantMeter(database, tenant_id)
-    async with database.transaction(tenant_id) as connection:
-        group = await rollouts.lock_group_of_run(connection, run_id)
-        case = await rollouts.find_unfinalized_rollout(connection, run_id) if group else None
-        if group is None or case is None:
+    async with database.transaction(tenant_id, pipelined=True) as connection:
+        locked = await rollouts.lock_unfinalized_rollout(connection, run_id)
+        if locked is None:
             return
+        group, case = locked
         outcome = classify_outcome(case.status, case.stop_reason)
         again, work = None, None
         if outcome is Outcome.INFRA_ERROR:
@@ -219,9 +219,7 @@ async def _store_scores_later(database: Database, tenant_id: UUID, job: ScoringJ
     """Store scores in a new transaction, unless another worker finalized the rollout meanwhile."""
     async with database.transaction(tenant_id) as connection:
         run = job.rollout.run_id
-        if await rollouts.lock_group_of_run(connection, run) and await rollouts.find_unfinalized_rollout(
-            connection, run
-        ):
+        if await rollouts.lock_unfinalized_rollout(connection, run):
             await _store_scores(connection, tenant_id, job, scores)
 
 

@@ -108,7 +108,7 @@ class PostgresRunStore:
                 if untrained := [d.excluded_role_call_seq for d in drafts if d.excluded_role_call_seq]:
                     await role_calls.exclude_from_training(connection, self._fence.run_id, untrained)
                 if hook is not None:
-                    await hook(connection, await append.read_steps())
+                    await hook(connection, append.read_steps)
                 if usage.cost_usd or usage.released_usd:  # last, because all runs of the tenant share that row
                     await daily_spend.settle_reservation(
                         connection, self._fence, usage.released_usd, usage.cost_usd, usage.reservation_day
@@ -235,36 +235,37 @@ class PostgresRunStore:
     async def _store_attachments(
         self, connection: Connection, entries: Sequence[JournalEntry], append: steps.SentAppend
     ) -> None:
-        """Store the attachments of the steps of one append. Waits for the seqs of the steps if there are any."""
-        if any(entry.attachment is not None for entry in entries):
-            new = await append.read_steps()
-            pairs = [(e.attachment, step.seq) for e, step in zip(entries, new, strict=True) if e.attachment is not None]
-            await self._store_in_order(connection, pairs)
+        """Store the attachments of the steps of one append.
 
-    async def _store_in_order(self, connection: Connection, pairs: Sequence[tuple[StepAttachment, int]]) -> None:
+        Those of nearly every append refer to steps by their index, so that they do not wait for the seqs.
+        """
+        pairs = [(entry.attachment, nth) for nth, entry in enumerate(entries) if entry.attachment is not None]
         if rows := [
-            _build_role_call_row(record, seq) for record, seq in pairs if isinstance(record, RoleCallAttachment)
+            _build_role_call_row(record, nth) for record, nth in pairs if isinstance(record, RoleCallAttachment)
         ]:
-            await role_calls.insert_role_calls(connection, self._fence, rows)
+            await role_calls.insert_role_calls(connection, self._fence, rows, appended=len(entries))
         if puts := [put for record, _ in pairs if isinstance(record, ItemsAttachment) for put in record.puts]:
             await self._put_items(connection, puts)
-        for record, seq in pairs:
-            await self._store_attachment(connection, record, seq)
+        for record, nth in pairs:
+            await self._store_attachment(connection, record, nth, append)
 
-    async def _store_attachment(self, connection: Connection, attachment: StepAttachment, seq: int) -> None:
+    async def _store_attachment(
+        self, connection: Connection, attachment: StepAttachment, nth: int, append: steps.SentAppend
+    ) -> None:
+        """Store the attachment of step `nth` of an append, starting with 0."""
         run = self._fence.run_id
         match attachment:
             case ReportAttachment(report, last_calls):
-                await reports.insert_report(connection, self._fence, seq, report)
+                await reports.insert_report(connection, self._fence, nth, report, appended=append.count)
                 await self._store_follow_up_version(connection, report)
                 if last_calls:
                     await role_calls.mark_final_calls(connection, run, last_calls)
             case InputRequestAttachment(asking, interrupt_id):
                 await input_requests.insert_input_request(
-                    connection, self._fence, NewInputRequest(seq, asking, interrupt_id)
+                    connection, self._fence, NewInputRequest(await append.read_seq(nth), asking, interrupt_id)
                 )
             case InputResponseAttachment(number):
-                await input_requests.mark_consumed(connection, run, number, seq)
+                await input_requests.mark_consumed(connection, run, number, await append.read_seq(nth))
             case ChildRunAttachment(child):
                 await child_runs.mark_consumed(connection, run, child)
             case ToolPolicyAttachment(policy):
@@ -318,11 +319,11 @@ class PostgresRunStore:
         return later + list((await steps.load_journal(connection, run, superstep - 1)).values())
 
 
-def _build_role_call_row(attachment: RoleCallAttachment, seq: int) -> RoleCallRow:
+def _build_role_call_row(attachment: RoleCallAttachment, nth: int) -> RoleCallRow:
     if isinstance(attachment.completion, EngineResponse):
-        return role_calls.build_role_call_row(seq, attachment.origin, attachment.completion, attachment.position)
+        return role_calls.build_role_call_row(nth, attachment.origin, attachment.completion, attachment.position)
     assert attachment.position is not None
-    return role_calls.build_rejected_row(seq, attachment.origin, attachment.completion, attachment.position)
+    return role_calls.build_rejected_row(nth, attachment.origin, attachment.completion, attachment.position)
 
 
 def _child_run_from_row(row: RunRow) -> ChildRun:

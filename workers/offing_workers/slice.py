@@ -5,7 +5,7 @@ before the run ends.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +21,11 @@ from offing.core.answer_draft import DraftEnd
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import TERMINAL_STATUSES, CancelMode, RunStatus, StopReason
-from offing.core.step import Step, StepDraft, StepKind
+from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
 from offing.kernel import final_report, interrupts
 from offing.kernel.execution import GraphProgress, execute_graph
-from offing.kernel.run_store import JournalEntry
+from offing.kernel.run_store import JournalEntry, StepReader
 from offing.kernel.wait_conditions import collect_waits
 from offing.sdk import Graph
 from offing.services.graphs import find_graph_version
@@ -61,7 +61,7 @@ NO_RESPONDER_MESSAGE = "The graph made an input request, but a rollout has no pe
 
 START_STEP = StepDraft(StepKind.STARTED, "A worker claimed the run")
 
-ReleaseDecider = Callable[[Connection, Sequence[Step]], Awaitable[Release]]
+ReleaseDecider = Callable[[Connection], Awaitable[Release]]
 """Decides how a run is released, in the transaction that releases it and after its last steps."""
 
 log = structlog.get_logger()
@@ -413,7 +413,7 @@ class Slice:
         new = await interrupts.build_new_requests(loaded_run.store, waits.interrupts)
         release = Release(RunStatus.WAITING)
 
-        async def decided(connection: Connection, _: Sequence[Step]) -> Release:
+        async def decided(connection: Connection) -> Release:
             nonlocal release
             finish_requested = self._claimed_run.finish_requested
             release = await wait_release.decide_release(
@@ -448,7 +448,7 @@ class Slice:
             else []
         )
 
-        async def decided(connection: Connection, _: Sequence[Step]) -> Release:
+        async def decided(connection: Connection) -> Release:
             nonlocal release
             release = await self._decide_pause_release(connection)
             return release
@@ -487,11 +487,9 @@ class Slice:
     ) -> None:
         """Release the run with its position and its last entries, in one transaction."""
 
-        async def with_position(connection: Connection, new: Sequence[Step]) -> None:
+        async def with_position(connection: Connection, _: StepReader) -> None:
             release = (
-                release_or_decider
-                if isinstance(release_or_decider, Release)
-                else await release_or_decider(connection, new)
+                release_or_decider if isinstance(release_or_decider, Release) else await release_or_decider(connection)
             )
             if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
                 await checkpointer.flush(connection)

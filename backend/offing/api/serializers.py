@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -92,7 +93,7 @@ def serialize_run_summary(summary: RunSummary, match: RunMatchOut | None = None,
     # Not validated: a page has fifty runs, and each value has its type since it was read from the database.
     run, labels = summary.run, summary.labels
     spent, follow_up = run.usage, run.follow_up
-    return RunOut.model_construct(
+    return RunOut.from_typed_values(
         id=run.id,
         thread_id=run.thread_id,
         question=run.question,
@@ -108,7 +109,7 @@ def serialize_run_summary(summary: RunSummary, match: RunMatchOut | None = None,
         engines={role: hide_options(choice) for role, choice in run.engines.items()},
         scope=_serialize_scope(run.scope),
         budget=_serialize_budget(run.budget),
-        usage=UsageOut.model_construct(
+        usage=UsageOut.from_typed_values(
             turns=spent.turns, tokens=spent.tokens, cost_usd=float(spent.cost_usd), seconds=spent.seconds
         ),
         deadline=run.deadline_at,
@@ -392,7 +393,9 @@ def serialize_tenant(tenant: TenantRow, default_engine: EngineConfig) -> TenantO
     )
 
 
+@lru_cache(maxsize=1024)
 def _serialize_budget(budget: Budget) -> BudgetIn:
+    """Return the limits of a run. Runs with equal limits share the object, which must not be changed."""
     # Not validated: a run that was not submitted through this API may have limits that the web UI would not send.
     usd = None if budget.max_cost_usd is None else float(budget.max_cost_usd)
     return BudgetIn.model_construct(

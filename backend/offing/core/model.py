@@ -4,9 +4,11 @@ These are values for messages, usage, accepted responses, failed attempts and en
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError
@@ -271,12 +273,29 @@ _EARLIER_DEFAULTS: dict[str, Any] = {"max_tokens": 2_048, "timeout_seconds": 120
 """Defaults of fields in earlier versions which are `None` now."""
 
 
+_CONTAINER_FIELDS = frozenset({"options", "fallbacks"})
+
+
 def engine_to_json(config: EngineConfig) -> dict[str, Any]:
     """Return an engine config as it is stored. Later fields are left out if they are not set."""
     stored = {
         name: value for name, value in config.model_dump().items() if name not in _LATER_FIELDS or value is not None
     }
     return stored | {"fallbacks": [engine_to_json(one) for one in config.fallbacks]} if config.fallbacks else stored
+
+
+def engine_from_json(stored: Mapping[str, Any]) -> EngineConfig:
+    """Return a stored engine config. Equal ones without options and fallbacks are one object, because lists of runs
+    have the same few many times.
+    """
+    if stored.get("options") or stored.get("fallbacks"):
+        return EngineConfig.model_validate(stored)
+    return _validate_shared(tuple((name, value) for name, value in stored.items() if name not in _CONTAINER_FIELDS))
+
+
+@lru_cache(maxsize=1024)
+def _validate_shared(fields: tuple[tuple[str, Any], ...]) -> EngineConfig:
+    return EngineConfig.model_validate(dict(fields))
 
 
 def engine_to_digest_json(config: EngineConfig) -> dict[str, Any]:

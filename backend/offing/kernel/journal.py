@@ -20,7 +20,7 @@ from offing.core.step import CallKey, Step, StepDraft, step_from_draft
 from offing.core.tool import SideEffect
 from offing.kernel.call_key import NodeCall
 from offing.kernel.recorded_calls import RecordedCalls
-from offing.kernel.run_store import JournalEntry, JournalStore, LiveSink, StepStore, TransactionHook
+from offing.kernel.run_store import JournalEntry, JournalStore, LiveSink, StepReader, StepStore, TransactionHook
 from offing.kernel.step_cache import StepCache
 from offing.kernel.usage import ZERO_USD, Charge, UsageLedger
 from offing.telemetry.redaction import remove_secrets
@@ -177,10 +177,10 @@ class Journal:
         foreseen, self._deferred = self._deferred, []
         expected = [step.seq for one in foreseen for step in one.steps]
 
-        async def checked(handle: object, new: Sequence[Step]) -> None:
-            if [s.seq for s in new] != expected:
+        async def checked(handle: object, read_steps: StepReader) -> None:
+            if [s.seq for s in await read_steps()] != expected:
                 raise OffingError("Another writer changed the run while it was claimed.")
-            await hook(handle, new[len(new) - len(entries) :])
+            await hook(handle, read_steps)
 
         try:
             await self._write_charged(tuple(e for one in foreseen for e in one.entries), 0, checked)
@@ -223,9 +223,7 @@ class Journal:
                 if self._writes_at_exit:
                     new = self._defer_append(new_entries)
                 else:
-                    new = await self._write_charged(
-                        new_entries, len(buffered), _skip_buffered_steps(len(buffered), hook)
-                    )
+                    new = await self._write_charged(new_entries, len(buffered), hook)
             return new[len(buffered) :]
         finally:  # an append that is cancelled during its commit may still be stored
             await self._publish_steps()
@@ -319,14 +317,3 @@ def _remove_secrets_from_entry(entry: JournalEntry) -> JournalEntry:
     draft = entry.draft
     title, detail, payload = remove_secrets([draft.title, draft.detail, draft.payload])
     return replace(entry, draft=replace(draft, title=title, detail=detail, payload=payload))
-
-
-def _skip_buffered_steps(buffered_count: int, hook: TransactionHook | None) -> TransactionHook | None:
-    """Return a hook that receives only the steps of its own append, without the buffered ones."""
-    if hook is None or not buffered_count:
-        return hook
-
-    async def call_with_new_steps(handle: object, new: Sequence[Step]) -> None:
-        await hook(handle, new[buffered_count:])
-
-    return call_with_new_steps

@@ -81,8 +81,12 @@ class MemoryRunStore:
         self.run_usage = RunUsage(
             turns, tokens, spent.cost_usd + usage.cost_usd + usage.child_cost_usd, spent.seconds + usage.seconds
         )
+
+        async def read_steps() -> Sequence[Step]:
+            return new
+
         if hook is not None:
-            await hook(None, new)
+            await hook(None, read_steps)
         return new
 
     async def find_entries(self, entries: Sequence[JournalEntry], after_seq: int) -> list[Step] | None:

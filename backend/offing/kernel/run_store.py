@@ -104,8 +104,11 @@ class JournalEntry:
     """`None` means that the step has no attachment."""
 
 
-TransactionHook = Callable[[Any, Sequence[Step]], Awaitable[None]]
-"""Callback at the end of a transaction. It receives the connection of the store and the new steps."""
+StepReader = Callable[[], Awaitable[Sequence[Step]]]
+"""Returns the steps that a transaction has appended. It may wait for the store."""
+
+TransactionHook = Callable[[Any, StepReader], Awaitable[None]]
+"""Callback at the end of a transaction. It receives the connection of the store and a reader of the new steps."""
 
 
 class JournalStore(Protocol):

@@ -12,10 +12,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, LiteralString, Self
 from uuid import UUID
 
+import orjson
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.errors import IdleInTransactionSessionTimeout
 from psycopg.rows import TupleRow, tuple_row
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from offing.cancellation import run_to_completion
@@ -79,6 +81,7 @@ class Database:
             max_size=max_connections,
             timeout=wait_seconds,
             max_lifetime=1800,
+            configure=_configure_connection,
             check=_check_connection,
             kwargs={"autocommit": True, "options": session, "row_factory": tuple_row, **KEEPALIVE_OPTIONS},
             open=False,
@@ -214,6 +217,11 @@ async def _roll_back(
         await connection.execute("rollback")
     if pipelined and has_failed:
         await connection.close()
+
+
+async def _configure_connection(connection: _PooledConnection) -> None:
+    """Parse JSON with orjson, which wrote it. It takes an eighth of the time of Python's own parser."""
+    set_json_loads(orjson.loads, connection)
 
 
 async def _check_connection(connection: _PooledConnection) -> None:

@@ -16,11 +16,13 @@ from offing.core.run import FencingToken
 from offing.core.tool import SourceSpan
 from offing.storage.pool import Connection
 from offing.storage.report_sources import locate_citations
+from offing.storage.steps import FIRST_SEQ
 
-INSERT_REPORT = """
+INSERT_REPORT = f"""
     with inserted as (
       insert into report (run_id, version, tenant_id, seq, status, stop_reason, body)
-      select %(run)s, coalesce(max(version), 0) + 1, %(tenant)s, %(seq)s, %(status)s, %(stop_reason)s, %(body)s
+      select %(run)s, coalesce(max(version), 0) + 1, %(tenant)s, {FIRST_SEQ} + %(seq)s, %(status)s,
+             %(stop_reason)s, %(body)s
         from report where run_id = %(run)s
       returning version)
     insert into citation (run_id, report_version, number, tenant_id, text_id, source_id, start_char, end_char, quote,
@@ -77,12 +79,19 @@ LIST_CITATIONS = """
 """
 
 
-async def insert_report(connection: Connection, fence: FencingToken, seq: int, report: Report) -> None:
-    """Store the next version of a run's report, whose step is `seq`."""
+async def insert_report(
+    connection: Connection, fence: FencingToken, seq: int, report: Report, *, appended: int | None = None
+) -> None:
+    """Store the next version of a run's report, whose step is `seq`.
+
+    `appended` is the number of steps that the transaction appended last. If it is given, `seq` is the index of the
+    step among them, starting with 0.
+    """
     values = {
         "run": fence.run_id,
         "tenant": fence.tenant_id,
         "seq": seq,
+        "appended": appended,
         "status": report.status,
         "stop_reason": report.stop_reason,
         "body": Jsonb(report_to_json(report), dumps=orjson.dumps),

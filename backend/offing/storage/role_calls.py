@@ -25,6 +25,7 @@ from offing.core.role_call import (
 from offing.core.run import FencingToken
 from offing.core.tokens import CompletionSpan, SpanKind, TokenSpan, TokenTrace, locate_token_spans
 from offing.storage.pool import Connection
+from offing.storage.steps import FIRST_SEQ
 from offing.storage.token_columns import TokenColumns, build_token_columns
 
 INPUT_ROWS = """
@@ -41,7 +42,7 @@ INPUT_ROWS = """
         problem text, tokens integer))
 """
 
-INSERT_ROLE_CALLS = """
+INSERT_ROLE_CALLS = f"""
     insert into role_call (run_id, seq, tenant_id, role, engine, model, prompt, completion, sampling, prompt_tokens,
                       completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts,
                       trainable, trainable_reason, segment_idx,
@@ -49,7 +50,7 @@ INSERT_ROLE_CALLS = """
                       prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
                       policy_version_id, weights_sha256, tokenizer_sha256, template_sha256, engine_build, finish_reason,
                       checkpoint_id, state_key, action_key, is_accepted, attempt, problem)
-    select %(run)s, seq, %(tenant)s, role, engine, model, prompt, completion, sampling, prompt_tokens,
+    select %(run)s, {FIRST_SEQ} + seq, %(tenant)s, role, engine, model, prompt, completion, sampling, prompt_tokens,
            completion_tokens, cached_prompt_tokens, reasoning_tokens, cost_usd, priced, failed_attempts, trainable,
            trainable_reason, segment_idx, position,
            prompt_kept, prompt_offset, prompt_ids, completion_ids, logprobs, entropy, loss_mask, policy,
@@ -83,7 +84,8 @@ INSERT_FULL_CALLS = f"""
         from given where boundary_reason is not null),
     spanned as (
       insert into completion_span (run_id, seq, nth, tenant_id, kind, start_char, end_char, start_token, end_token)
-      select %(run)s, seq, nth, %(tenant)s, kind, start_char, end_char, start_token, end_token
+      select %(run)s, {FIRST_SEQ} + seq, nth, %(tenant)s, kind, start_char, end_char, start_token,
+             end_token
         from jsonb_to_recordset(%(spans)s) as s(seq bigint, nth integer, kind text, start_char integer,
                                                 end_char integer, start_token integer, end_token integer))
     {INSERT_ROLE_CALLS} left join unnest(%(prompt_ids)s::bytea[], %(completion_ids)s::bytea[], %(logprobs)s::bytea[],
@@ -112,12 +114,18 @@ class RoleCallRow:
         return self.columns["segment_idx"] is None and not self.parts and not self.spans and self.tokens is None
 
 
-async def insert_role_calls(connection: Connection, fence: FencingToken, rows: Sequence[RoleCallRow]) -> None:
-    """Store role calls in the transaction that appended their steps."""
+async def insert_role_calls(
+    connection: Connection, fence: FencingToken, rows: Sequence[RoleCallRow], *, appended: int | None = None
+) -> None:
+    """Store role calls in the transaction that appended their steps.
+
+    `appended` is the number of steps that the transaction appended last. If it is given, the seqs of the rows are the
+    indices of their steps among them, starting with 0.
+    """
     traced = [row.tokens for row in rows if row.tokens is not None]
     numbers = iter(range(1, len(traced) + 1))
     parameters = [row.columns | {"tokens": next(numbers)} if row.tokens else row.columns for row in rows]
-    values = {"run": fence.run_id, "tenant": fence.tenant_id, "role_calls": _jsonb(parameters)}
+    values = {"run": fence.run_id, "tenant": fence.tenant_id, "appended": appended, "role_calls": _jsonb(parameters)}
     if all(row.is_bare for row in rows):
         await connection.execute(INSERT_BARE_CALLS, values)
         return

@@ -52,7 +52,7 @@ POSTPONE_SCORING = """
 
 FINALIZE_ROLLOUT = """
     update rollout set outcome = %s, reward = %s, finalized_at = clock_timestamp()
-     where run_id = %s and finalized_at is null returning run_id
+     where run_id = %s and finalized_at is null
 """
 
 RETRY_ROLLOUT = """
@@ -97,7 +97,6 @@ COMPLETE_GROUP = """
     update rollout_group g set state = case when gone > 0 then 'incomplete' else 'complete' end,
                                completed_at = clock_timestamp()
       from counted where g.id = %(group)s and g.state = 'open' and final = g.size
-    returning g.state
 """
 """A group ends when the last attempt of each member is finalized. If a member was deleted, the
 group is incomplete.
@@ -198,20 +197,21 @@ class RolloutFilter:
     graph: str | None = None
 
 
-async def lock_group_of_run(connection: Connection, run_id: UUID) -> LockedGroup | None:
-    """Lock the group of a run and return it. `None` means that the run is not a rollout."""
-    row = await (await connection.execute(LOCK_GROUP, (run_id,))).fetchone()
-    return None if row is None else LockedGroup(*row)
+async def lock_unfinalized_rollout(
+    connection: Connection, run_id: UUID
+) -> tuple[LockedGroup, UnfinalizedRollout] | None:
+    """Lock the group of a rollout that must be finalized, and return both.
 
-
-async def find_unfinalized_rollout(connection: Connection, run_id: UUID) -> UnfinalizedRollout | None:
-    """Return a rollout that must be finalized.
-
-    `None` means that it has been finalized or has not ended.
+    `None` means that the run is not a rollout, has not ended, or has been finalized. In a pipelined transaction, this
+    is one round trip.
     """
-    row = await (await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))).fetchone()
-    if row is None:
-        return None
+    lock = await connection.execute(LOCK_GROUP, (run_id,))
+    found = await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))
+    group, rollout = await lock.fetchone(), await found.fetchone()
+    return None if group is None or rollout is None else (LockedGroup(*group), _unfinalized_from_row(run_id, rollout))
+
+
+def _unfinalized_from_row(run_id: UUID, row: tuple[Any, ...]) -> UnfinalizedRollout:
     member, attempt, status, reason, question, seed, has_reference, *parts, report, answer, tried = row
     reference = reference_from_parts(*parts) if has_reference else None
     stop = StopReason(reason) if reason else StopReason.NO_PROGRESS
@@ -240,9 +240,9 @@ async def postpone_scoring(connection: Connection, run_id: UUID, delay_seconds: 
     await connection.execute(POSTPONE_SCORING, (f"{delay_seconds} seconds", run_id))
 
 
-async def finalize_rollout(connection: Connection, run_id: UUID, outcome: Outcome, reward: float | None) -> bool:
-    """Finalize a rollout. Return false if it had been finalized before."""
-    return await (await connection.execute(FINALIZE_ROLLOUT, (outcome, reward, run_id))).fetchone() is not None
+async def finalize_rollout(connection: Connection, run_id: UUID, outcome: Outcome, reward: float | None) -> None:
+    """Finalize a rollout. Do nothing if it has been finalized before."""
+    await connection.execute(FINALIZE_ROLLOUT, (outcome, reward, run_id))
 
 
 async def retry_rollout(connection: Connection, run_id: UUID, new_run_id: UUID, new_thread_id: UUID) -> bool:
@@ -254,13 +254,9 @@ async def retry_rollout(connection: Connection, run_id: UUID, new_run_id: UUID, 
     return await cursor.fetchone() is not None
 
 
-async def complete_group(connection: Connection, group: LockedGroup) -> str | None:
-    """End a group if all of its members are final. Return its state, `complete` or `incomplete`.
-
-    `None` means that it is still open or has already ended.
-    """
-    row = await (await connection.execute(COMPLETE_GROUP, {"group": group.id, "weighted": group.has_reward})).fetchone()
-    return None if row is None else row[0]
+async def complete_group(connection: Connection, group: LockedGroup) -> None:
+    """End a group as `complete` or `incomplete` if all of its members are final."""
+    await connection.execute(COMPLETE_GROUP, {"group": group.id, "weighted": group.has_reward})
 
 
 async def list_overdue_rollouts(database: Database, overdue_seconds: float, limit: int) -> list[tuple[UUID, UUID]]:

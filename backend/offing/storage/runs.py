@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.core.follow_up import FollowUp, follow_up_from_json, follow_up_to_json
 from offing.core.interaction import Interaction
-from offing.core.model import EngineConfig, engine_to_json
+from offing.core.model import EngineConfig, engine_from_json, engine_to_json
 from offing.core.report_style import ReportStyle
 from offing.core.run import TERMINAL_STATUSES, Budget, CancelMode, Depth, FencingToken, RunStatus, RunUsage, StopReason
 from offing.storage.fencing_sql import ASSERT_OWNED, OWNS_RUN, fence_parameters, lease_errors
@@ -538,7 +538,7 @@ def run_from_row(row: Sequence[Any] | None) -> RunRow:
         graph,
         version,
         question,
-        {role: EngineConfig.model_validate(choice) for role, choice in engines.items()},
+        {role: engine_from_json(choice) for role, choice in engines.items()},
         policy,
         policy_sha256,
         parse_budget(budget),

@@ -63,6 +63,11 @@ APPEND_EXTERNAL = f"""
 """
 """An append from outside a claim: in a transaction of the API that has locked the run."""
 
+FIRST_SEQ = "coalesce((select next_seq - %(appended)s::bigint from run where id = %(run)s), 0)"
+"""The seq of the first step that this transaction appended last, if `appended` is the number of these steps. 0 if it is
+null. With it, a statement refers to steps before the response to the append has arrived.
+"""
+
 LIST_STEPS_AFTER = f"select {COLUMNS} from step where run_id = %s and seq > %s order by seq limit %s"
 
 LOAD_JOURNAL = f"select {COLUMNS} from step where run_id = %s and superstep > %s order by seq"
@@ -109,6 +114,15 @@ class SentAppend:
     def __init__(self, cursor: AsyncCursor[TupleRow], drafts: Sequence[StepDraft], fence: int) -> None:
         self._cursor, self._drafts, self._fence = cursor, drafts, fence
         self._steps: list[Step] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of appended steps."""
+        return len(self._drafts)
+
+    async def read_seq(self, nth: int) -> int:
+        """Return the seq of step `nth`, starting with 0. Waits like `read_steps`."""
+        return (await self.read_steps())[nth].seq
 
     async def read_steps(self) -> list[Step]:
         """Return the appended steps. The first call waits for them if their transaction is still in progress."""

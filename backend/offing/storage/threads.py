@@ -7,7 +7,7 @@ from uuid import UUID
 
 from offing.core.errors import NotFound
 from offing.core.follow_up import FollowUpKind, outcome_from_json
-from offing.core.model import EngineConfig
+from offing.core.model import EngineConfig, engine_from_json
 from offing.core.report_style import ReportStyle
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
@@ -113,7 +113,7 @@ async def find_latest_report(connection: Connection, thread_id: UUID, run_id: UU
 async def get_engines(connection: Connection, thread_id: UUID) -> dict[str, EngineConfig]:
     """Return the engines of the roles of a thread's latest run. A thread without a run has none."""
     row = await (await connection.execute(GET_LATEST_ENGINES, (thread_id,))).fetchone()
-    return {role: EngineConfig.model_validate(choice) for role, choice in row[0].items()} if row else {}
+    return {role: engine_from_json(choice) for role, choice in row[0].items()} if row else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Simulated runs: a graph executed to its end in this process, and its result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -13,7 +13,7 @@ from offing.kernel import interrupts
 from offing.kernel.execution import GraphProgress, execute_graph
 from offing.kernel.final_report import build_adapter_report, build_final_report, choose_stop_reason
 from offing.kernel.run_setup import ActiveRun
-from offing.kernel.run_store import JournalEntry, ReportAttachment
+from offing.kernel.run_store import JournalEntry, ReportAttachment, StepReader
 from offing.kernel.wait_conditions import collect_waits
 from offing.sdk import Graph, ToolResult, tool_result_from_step
 from offing.testing.scenario import Scenario, ScenarioOptions
@@ -155,4 +155,4 @@ async def _build_last_entries(store: SimulationStore, run: ActiveRun, execution:
     return [] if own is None else [await build_final_report(store.graph, run, own, choose_stop_reason(own))]
 
 
-async def _no_hook(_: object, __: Sequence[Step]) -> None: ...
+async def _no_hook(_: object, __: StepReader) -> None: ...
