@@ -10,7 +10,7 @@ TOGETHER = ("chaos/test_loop", "chaos", "engine")
 """Beginnings of paths below `tests` whose tests share a process, because they share what takes long to set up.
 Elsewhere, a file's tests do."""
 
-LONGEST = (
+SLOWEST_FIRST = (
     "chaos/test_loop",
     "e2e/test_web_ui",
     "chaos",
@@ -52,8 +52,8 @@ def find_group(nodeid: str) -> str:
 def find_turn(nodeid: str) -> int:
     """Return a number that is smaller for tests that begin earlier."""
     path = _locate(nodeid)
-    fitting = [n for n, beginning in enumerate(LONGEST) if path.startswith(beginning)]
-    return max(fitting, key=lambda n: len(LONGEST[n])) if fitting else len(LONGEST)
+    fitting = [n for n, beginning in enumerate(SLOWEST_FIRST) if path.startswith(beginning)]
+    return max(fitting, key=lambda n: len(SLOWEST_FIRST[n])) if fitting else len(SLOWEST_FIRST)
 
 
 def _locate(nodeid: str) -> str:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import LONGEST, TOGETHER, GroupTimes, find_group, find_turn
+from tests.scheduling import SLOWEST_FIRST, TOGETHER, GroupTimes, find_group, find_turn
 
 TESTS = Path(__file__).parents[1]
 
@@ -25,10 +25,10 @@ def test_slow_groups_begin_first_and_those_without_a_place_last() -> None:
     turns = [find_turn(f"tests/{path}::test_a") for path in ordered]
     assert turns == sorted(turns)
     assert len(set(turns)) == len(turns)
-    assert turns[-1] == len(LONGEST)
+    assert turns[-1] == len(SLOWEST_FIRST)
 
 
-@pytest.mark.parametrize("beginning", sorted({*TOGETHER, *LONGEST}))
+@pytest.mark.parametrize("beginning", sorted({*TOGETHER, *SLOWEST_FIRST}))
 def test_every_beginning_fits_a_file(beginning: str) -> None:
     assert any(TESTS.glob(f"{beginning}*")), f"no path below tests begins with {beginning}; delete it"
 
