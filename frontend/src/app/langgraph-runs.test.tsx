@@ -44,16 +44,6 @@ function serveRun(state: LangGraphRun) {
   return sent;
 }
 
-test("a response to an interrupt opens the run that continues from it", async () => {
-  const sent = serveRun(STATE);
-  renderPage(`/runs/${RUN_ID}`);
-  const field = await screen.findByLabelText("Response to: May I send the letter?");
-  fireEvent.change(field, { target: { value: " yes " } });
-  fireEvent.submit(field);
-  await waitFor(() => expect(screen.queryByText("May I send the letter?")).toBeNull());
-  expect(sent).toEqual([{ interrupt: "5b3f", body: { text: "yes" } }]);
-});
-
 test("the tab State shows what the client asked for, and the values that the run left", async () => {
   serveRun({ ...STATE, interrupts: [] });
   renderPage(`/runs/${RUN_ID}?tab=state`);
@@ -68,4 +58,14 @@ test("a run without a stored state says so", async () => {
   serveRun({ ...STATE, values: null, interrupts: [], next_nodes: [] });
   renderPage(`/runs/${RUN_ID}?tab=state`);
   expect(await screen.findByText("No state is stored, or it was deleted after its time.")).toBeVisible();
+});
+
+test("a response to an interrupt opens the run that continues from it", async () => {
+  const sent = serveRun(STATE);
+  renderPage(`/runs/${RUN_ID}`);
+  const field = await screen.findByLabelText("Response to: May I send the letter?");
+  fireEvent.change(field, { target: { value: " yes " } });
+  fireEvent.submit(field);
+  await waitFor(() => expect(screen.queryByText("May I send the letter?")).toBeNull());
+  expect(sent).toEqual([{ interrupt: "5b3f", body: { text: "yes" } }]);
 });
