@@ -193,7 +193,7 @@ async def test_a_batch_cannot_name_a_policy_of_another_tenant(api: Api, mine: Mi
 
 async def test_the_same_ids_are_found_by_their_owner(api: Api, mine: Mine) -> None:
     for method, path, _ in attempts(mine):
-        if method == "GET" and "events" not in path:
+        if method == "GET" and "events" not in path and not path.endswith("/langgraph"):  # no LangGraph client made it
             assert (await api.http.get(path)).status_code == 200, path
 
 

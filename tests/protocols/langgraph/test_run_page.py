@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -22,6 +23,22 @@ async def page(base: str, key_database: Database) -> AsyncIterator[httpx.AsyncCl
     address = f"{base}/api/v1"
     async with httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=60) as opened:
         yield opened
+
+
+async def test_another_tenant_neither_sees_nor_answers_such_a_run(
+    client: Client, base: str, key_database: Database, other_tenant: UUID
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "approval", input={"topic": "go", "decisions": []})
+    await client.runs.join(thread, run["run_id"])
+    interrupt = (await client.threads.get_state(thread))["interrupts"][0]["id"]
+    key = (await access.create_key(key_database, other_tenant, "theirs")).key
+    at, headers = f"{base}/api/v1/runs/{run['run_id']}", {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(headers=headers, timeout=60) as other:
+        assert (await other.get(f"{at}/langgraph")).status_code == 404
+        answered = await other.post(f"{at}/interrupts/{interrupt}/response", json={"text": "yes"})
+        assert answered.status_code == 404
+    assert len(await client.runs.list(thread)) == 1
 
 
 async def test_the_page_shows_what_a_client_asked_for_and_the_state_that_its_run_left(
