@@ -234,7 +234,8 @@ function LoadedRun({ run, search, onSearch, onRunCreated }: RunPageProps & { run
               {/* Rows of steps that could not be loaded keep their position. The error is shown here. */}
               <ProblemNote error={stepsError} onRetry={retry} />
               {tab !== "graph" && <ProblemNote error={graphs.error} onRetry={() => graphs.refetch()} />}
-              {tab === "timeline" && (
+              {/* Its rows need the element that scrolls, which is known when the page is in the document. */}
+              {tab === "timeline" && scroller && (
                 <Timeline
                   runId={run.id}
                   log={log}

@@ -75,7 +75,14 @@ export function StepRows(props: StepRowsProps) {
   useEffect(() => () => onVisibleRange(null), [onVisibleRange]);
 
   const scrollToEnd = useCallback(() => virtual.scrollToIndex(count - 1, { align: "end" }), [virtual, count]);
-  const tail = useTail({ scroller, count, active, startAtEnd: startAtEnd && selected === null, scrollToEnd });
+  const tail = useTail({
+    scroller,
+    count,
+    loaded: log,
+    active,
+    startAtEnd: startAtEnd && selected === null,
+    scrollToEnd,
+  });
 
   // Scroll to a step that was selected elsewhere, and again when its page is loaded and the rows have their heights. A
   // visible step stays where it is.

@@ -20,9 +20,12 @@ function aScroller(scrollTop: number, scrollHeight: number) {
 
 function follow(scroller: HTMLElement) {
   const scrollToEnd = vi.fn();
-  const view = renderHook(({ count }) => useTail({ scroller, count, active: true, startAtEnd: true, scrollToEnd }), {
-    initialProps: { count: 10 },
-  });
+  const view = renderHook(
+    ({ count, loaded }) => useTail({ scroller, count, loaded, active: true, startAtEnd: true, scrollToEnd }),
+    {
+      initialProps: { count: 10, loaded: 0 },
+    },
+  );
   scrollToEnd.mockClear();
   return { ...view, scrollToEnd };
 }
@@ -31,7 +34,7 @@ test("rows that grow below a reader at the end do not stop the following", () =>
   const { scroller, scroll } = aScroller(0, 1_000);
   const { rerender, result, scrollToEnd } = follow(scroller);
   scroll(400, 1_200);
-  rerender({ count: 11 });
+  rerender({ count: 11, loaded: 0 });
   expect(scrollToEnd).toHaveBeenCalledTimes(1);
   expect(result.current.unseen).toBe(0);
 });
@@ -41,19 +44,18 @@ test("a reader who scrolls up stays there, and the new rows are counted", () => 
   const { rerender, result, scrollToEnd } = follow(scroller);
   scroll(400, 1_000);
   scroll(100, 1_000);
-  rerender({ count: 13 });
+  rerender({ count: 13, loaded: 0 });
   expect(scrollToEnd).not.toHaveBeenCalled();
   expect(result.current.unseen).toBe(3);
 });
 
-test("a reader who starts at the end comes there when the element that scrolls is in the document", () => {
-  const { scroller } = aScroller(0, 1_000);
-  const scrollToEnd = vi.fn();
-  const options = { count: 10, active: true, startAtEnd: true, scrollToEnd };
-  const { rerender } = renderHook((props: { scroller: HTMLElement | null }) => useTail({ ...options, ...props }), {
-    initialProps: { scroller: null as HTMLElement | null },
-  });
-  expect(scrollToEnd).not.toHaveBeenCalled();
-  rerender({ scroller });
+test("a reader at the end stays there when rows get their steps, and one who has scrolled up stays, too", () => {
+  const { scroller, scroll } = aScroller(0, 1_000);
+  const { rerender, scrollToEnd } = follow(scroller);
+  rerender({ count: 10, loaded: 1 });
+  expect(scrollToEnd).toHaveBeenCalledTimes(1);
+  scroll(400, 1_000);
+  scroll(100, 1_000);
+  rerender({ count: 10, loaded: 2 });
   expect(scrollToEnd).toHaveBeenCalledTimes(1);
 });

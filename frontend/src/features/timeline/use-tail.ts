@@ -7,13 +7,15 @@ interface TailOptions {
   scroller: HTMLElement | null;
   count: number;
   active: boolean;
+  /** Another value when rows have got their steps, and with them other heights. */
+  loaded: unknown;
   /** Scroll to the end when the view opens. */
   startAtEnd: boolean;
   scrollToEnd(): void;
 }
 
 /** Follow the last row while the reader is at the end. Otherwise count the new rows. */
-export function useTail({ scroller, count, active, startAtEnd, scrollToEnd }: TailOptions) {
+export function useTail({ scroller, count, loaded, active, startAtEnd, scrollToEnd }: TailOptions) {
   const [seenCount, setSeenCount] = useState(count);
   const isAtEnd = useRef(active && startAtEnd);
   const latestCount = useRef(count);
@@ -32,14 +34,14 @@ export function useTail({ scroller, count, active, startAtEnd, scrollToEnd }: Ta
     return () => scroller.removeEventListener("scroll", updateAtEnd);
   }, [scroller]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: steps that were loaded move the end
   useEffect(() => {
     latestCount.current = count;
     if (!active) return setSeenCount(count);
     if (!isAtEnd.current) return;
     setSeenCount(count);
-    // The rows may be rendered before the element around them is in the document.
-    if (scroller) scrollToEnd();
-  }, [scroller, count, active, scrollToEnd]);
+    scrollToEnd();
+  }, [count, loaded, active, scrollToEnd]);
 
   const catchUp = () => {
     isAtEnd.current = true;
