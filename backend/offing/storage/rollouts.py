@@ -205,9 +205,9 @@ async def lock_unfinalized_rollout(
     `None` means that the run is not a rollout, has not ended, or has been finalized. In a pipelined transaction, this
     is one round trip.
     """
-    lock = await connection.execute(LOCK_GROUP, (run_id,))
-    found = await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))
-    group, rollout = await lock.fetchone(), await found.fetchone()
+    groups = await connection.execute(LOCK_GROUP, (run_id,))
+    rollouts = await connection.execute(FIND_UNFINALIZED_ROLLOUT, (run_id,))
+    group, rollout = await groups.fetchone(), await rollouts.fetchone()
     return None if group is None or rollout is None else (LockedGroup(*group), _unfinalized_from_row(run_id, rollout))
 
 
