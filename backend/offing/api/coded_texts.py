@@ -1,6 +1,5 @@
 """Codes of English texts in responses, beside the texts, so that a client can say them in the reader's language."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,10 @@ TEXTS = "What fields of this object say in English, by their names. A field with
 
 if TYPE_CHECKING:
     # The codes are the keys of the catalogs, which a type checker cannot read.
-    RunTextCode = ProblemTextCode = OfferTextCode = StepTextCode = str
+    RunTextCode = str
+    ProblemTextCode = str
+    OfferTextCode = str
+    StepTextCode = str
 else:
     RunTextCode = StrEnum("RunTextCode", {code: code for code in RUN_TEXTS.templates})
     ProblemTextCode = StrEnum("ProblemTextCode", {code: code for code in PROBLEM_TEXTS.templates})
@@ -57,24 +59,28 @@ class StepTextOut(BaseModel):
 
 def serialize_run_texts(**texts: str | None) -> dict[str, RunTextOut]:
     """Return the codes of texts by the names of their fields."""
-    return {name: RunTextOut.model_construct(**_fields(one)) for name, one in RUN_TEXTS.find_fields(**texts).items()}
+    found = RUN_TEXTS.find_fields(**texts)
+    return {
+        name: RunTextOut(code=RunTextCode(one.code), parameters=dict(one.parameters)) for name, one in found.items()
+    }
 
 
 def serialize_problem_texts(**texts: str | None) -> dict[str, ProblemTextOut]:
     """Return the codes of texts by the names of their fields."""
     found = PROBLEM_TEXTS.find_fields(**texts)
-    return {name: ProblemTextOut.model_construct(**_fields(one)) for name, one in found.items()}
+    return {
+        name: ProblemTextOut(code=ProblemTextCode(one.code), parameters=dict(one.parameters))
+        for name, one in found.items()
+    }
 
 
 def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
     """Return the codes of texts by the names of their fields."""
     found = OFFER_TEXTS.find_fields(**texts)
-    return {name: OfferTextOut.model_construct(**_fields(one)) for name, one in found.items()}
+    return {
+        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters)) for name, one in found.items()
+    }
 
 
 def serialize_step_text(coded: CodedText) -> StepTextOut:
-    return StepTextOut.model_construct(**_fields(coded))
-
-
-def _fields(coded: CodedText) -> dict[str, str | Mapping[str, str]]:
-    return {"code": coded.code, "parameters": dict(coded.parameters)}
+    return StepTextOut(code=StepTextCode(coded.code), parameters=dict(coded.parameters))
