@@ -213,7 +213,7 @@ async def test_clients_of_a_thread_get_each_recorded_event_once(scene: Scene, tr
         events, texts = await asyncio.gather(following, _read_messages(thread))
         output = await thread.output
     assert texts == [describe_attempt(1), describe_attempt(2)]  # this client cannot take back what it handed out
-    assert output["messages"][-1]["content"] == describe_attempt(2)
+    assert describe_attempt(2) in str(output["messages"][-1]["content"])
     of = {name: [e["params"]["data"] for e in events if e["method"] == name] for name in CHANNELS}
     assert [one["node"] for one in of["updates"]] == ["prepare", "write", "conclude"]
     assert [(len(one["messages"]), one.get("topic")) for one in of["values"]] == [
