@@ -55,9 +55,10 @@ class Endpoint:
         assert result == {"seen": 3}, result
 
     async def stream(self, number: int) -> None:
-        began, last = time.perf_counter(), None
+        began, last, has_begun = time.perf_counter(), None, False
         async for part in self._choose(number).runs.stream(None, counting.name, input={"seen": 0}):
-            if last is None and part.event == "values":
+            if part.event == "values" and not has_begun:
+                has_begun = True
                 self.first_events.append(time.perf_counter() - began)
             last = last if part.event == "end" else part.data
         assert last == {"seen": 3}, last
