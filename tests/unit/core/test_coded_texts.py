@@ -96,9 +96,9 @@ def test_each_sentence_of_a_rejected_request_has_a_code(module: str) -> None:
 def test_each_template_is_found_by_the_text_that_it_renders(catalog: TextCatalog) -> None:
     for code, template in catalog.templates.items():
         text = catalog.render(code, **{name: f"<{name}>" for name in list_parameters(template)})
-        found = catalog.find(text)
-        assert found is not None
-        assert catalog.render(found.code, **found.parameters) == text
+        match = catalog.find(text)
+        assert match is not None
+        assert catalog.render(match.code, **match.parameters) == text
 
 
 def test_parameters_are_what_the_text_names() -> None:
@@ -123,9 +123,9 @@ def test_what_a_run_waits_for_has_a_code(requests: int, children: int) -> None:
         interrupts=(Interrupt(value="go on?", id="1"),) if requests else (),
     )
     if waits.description:
-        found = RUN_TEXTS.find(waits.description)
-        assert found is not None
-        assert found.code.startswith("wait_")
+        match = RUN_TEXTS.find(waits.description)
+        assert match is not None
+        assert match.code.startswith("wait_")
 
 
 def test_each_graph_of_this_code_base_is_described_by_a_code() -> None:

@@ -82,6 +82,7 @@ function asInputRequest(interrupt: GraphInterrupt, run: RunDetail): InputRequest
     detail: interrupt.detail,
     choices: [],
     steps: [],
+    texts: {},
     response_form: interrupt.response_form,
     pending: true,
     requested_at: run.ended_at ?? run.created_at,
