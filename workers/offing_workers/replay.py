@@ -51,8 +51,8 @@ async def replay_run(
         problem = f"run {run_id} used {row.graph} {row.graph_version[:12]}, which is not installed"
         raise InvalidInput("RUN", problem, "Replay it where that version of the graph is installed.")
     opening = await load_opening(database, tenant_id, row, graph)
-    listed = _list_shown_tools(row, graph, mcp_servers)
-    recording = replace(await _load_stored_run(database, tenant_id, row, listed), opening=opening)
+    shown_tools = _list_shown_tools(row, graph, mcp_servers)
+    recording = replace(await _load_stored_run(database, tenant_id, row, shown_tools), opening=opening)
     _check_one_version(recording)
     text_of = await _load_quoted_texts(database, tenant_id, recording)
     create_saver = InMemorySaver if opening is None else lambda: ReplaySaver(opening.start)

@@ -21,7 +21,7 @@ class EventEncoder:
     modes: tuple[str, ...]
     """In the words of the clients."""
     with_subgraphs: bool = False
-    """Whether the client gets what subgraphs stream. It gets their starts and ends in any case."""
+    """Whether the client gets what subgraphs stream. It always gets their starts and ends."""
     _subgraphs: SubgraphTracker = field(default_factory=SubgraphTracker)
     _messages: dict[str, Any] = field(default_factory=dict[str, Any])
     """The messages that are being written, by id."""

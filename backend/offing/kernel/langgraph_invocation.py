@@ -39,7 +39,7 @@ class GraphInvocation:
     interrupt_before: Breakpoints = None
     interrupt_after: Breakpoints = None
     follows_subgraphs: bool = False
-    """Whether the tasks of subgraphs are shown in any case, because the client wants to know when subgraphs end."""
+    """Whether the tasks of subgraphs are always shown, because the client wants to know when subgraphs end."""
     streams_thread: bool = False
     """Whether the graph streams with LangGraph's v3 machinery, for the thread-centric protocol. `modes` is unused."""
     pass_checkpoint: Callable[[int], None] | None = None

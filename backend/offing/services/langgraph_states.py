@@ -172,21 +172,21 @@ async def _claim_thread(
     thread therefore keeps. `None` means this thread.
     """
     await langgraph_runs.lock_thread(connection, thread.thread_id)
-    kept = source_id or thread.thread_id
-    policy = await threads.find_requested_tool_policy(connection, kept)
+    source = source_id or thread.thread_id
+    policy = await threads.find_requested_tool_policy(connection, source)
     new = NewRun(
         id=new_id(),
         thread_id=thread.thread_id,
         graph=thread.graph.name,
         graph_version=thread.graph.version,
         question="The state of the thread was changed",
-        engines=await threads.get_engines(connection, kept),
+        engines=await threads.get_engines(connection, source),
         tool_policy={},
         tool_policy_sha256="",
         budget=Budget(max_turns=0),
-        scope=await threads.get_scope(connection, kept),
+        scope=await threads.get_scope(connection, source),
         requested_tool_policy=policy,
-        report_style=await threads.find_report_style(connection, kept),
+        report_style=await threads.find_report_style(connection, source),
         kind="state",
         protocol=LANGGRAPH,
     )

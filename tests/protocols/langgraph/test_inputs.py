@@ -12,7 +12,7 @@ __all__ = ["ENVIRONMENT"]
 
 
 async def until_shown(client: Client, thread: str, messages: int) -> Any:
-    """The state of a thread once it has so many messages."""
+    """The state of a thread once it has `messages` messages."""
     while True:
         state = await client.threads.get_state(thread)
         values: dict[str, Any] = state["values"] or {}

@@ -6,8 +6,6 @@ keep them.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,15 +16,12 @@ import pytest
 from offing.bus.notifier import BusNotifier
 from offing.core.model import EngineConfig
 from offing.core.tool_policy import ToolPolicy, ToolRule
-from offing.exports.format import FORMATS, ExportOptions
 from offing.services import access
 from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest, submit_run
-from offing.services.trajectories import export_trajectories, get_trajectory
 from offing.storage import retention
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.trajectories import TrajectoryQuery
 from tests.protocols.langgraph.conftest import ENVIRONMENT, Client
 from tests.protocols.langgraph.graphs import GRAPHS
 from tests.workers.conftest import SharedServers
@@ -153,30 +148,6 @@ async def _until_listed(http: httpx.AsyncClient, path: str) -> list[Any]:
         if items := (await http.get(path)).json()["items"]:
             return items
         await asyncio.sleep(0.05)
-
-
-async def test_each_run_of_a_thread_is_exported_with_its_own_calls_and_what_came_before_in_its_prompts(
-    client: Client, sender: Sender, owner: psycopg.Connection, key_database: Database, tmp_path: Path
-) -> None:
-    owner.execute("update app.tenant set training_opt_in = true")
-    thread, began = await sender.open_thread(), datetime.now(UTC)
-    for city in ("Oslo", "Rome"):
-        await client.runs.wait(thread, "guide", input={"messages": [{"role": "user", "content": f"Rain in {city}?"}]})
-    query, out = TrajectoryQuery(kind="interactive", graph="guide", since=began), tmp_path / "chats"
-    summary = await export_trajectories(
-        key_database, LOCAL_TENANT, query, FORMATS["jsonl_chat"], ExportOptions(), None, out
-    )
-    second, first = [UUID(run["run_id"]) for run in await client.runs.list(thread)]
-    assert summary.run_count == 2
-    lines = out.read_text().splitlines()
-    of_run = {run: [line for line in lines if str(run) in line] for run in (first, second)}
-    assert {run: ("Oslo" in found[0], "Rome" in found[0]) for run, found in of_run.items()} == {
-        first: (True, False),
-        second: (True, True),
-    }
-    for run in (first, second):
-        assert len((await get_trajectory(key_database, LOCAL_TENANT, run)).trajectory.role_calls) == 2
-    owner.execute("update app.tenant set training_opt_in = false")
 
 
 async def test_an_interrupt_in_a_subgraph_is_answered_after_retention_without_running_its_nodes_again(

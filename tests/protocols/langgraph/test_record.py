@@ -61,9 +61,9 @@ async def test_a_run_that_ended_at_an_interrupt_and_the_one_that_resumed_it_are_
     client: Client, key_database: Database
 ) -> None:
     thread = (await client.threads.create())["thread_id"]
-    asked = await run_in(client, thread, "approval", input={"topic": "go", "decisions": []})
+    interrupted = await run_in(client, thread, "approval", input={"topic": "go", "decisions": []})
     answered = await run_in(client, thread, "approval", command={"resume": "yes"})
-    assert (await replay(key_database, asked)).final_state["decisions"] == []
+    assert (await replay(key_database, interrupted)).final_state["decisions"] == []
     assert (await replay(key_database, answered)).final_state["decisions"] == ["yes"]
 
 
@@ -78,9 +78,9 @@ async def test_a_replay_says_that_the_state_of_the_thread_is_not_stored_any_more
     await replay(key_database, first)
     with pytest.raises(InvalidInput, match="not stored any more"):
         await replay_run(key_database, LOCAL_TENANT, second, open_registry(GRAPHS))
-    asked = await run_in(client, thread, "nested_approval", input={"topic": "go", "decisions": []})
+    interrupted = await run_in(client, thread, "nested_approval", input={"topic": "go", "decisions": []})
     resumed = await run_in(client, thread, "nested_approval", command={"resume": "yes"})
-    assert asked != resumed
+    assert interrupted != resumed
     with pytest.raises(InvalidInput, match="a graph with subgraphs"):
         await replay_run(key_database, LOCAL_TENANT, resumed, open_registry(GRAPHS))
 

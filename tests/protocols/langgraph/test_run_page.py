@@ -45,12 +45,12 @@ async def test_the_page_shows_what_a_client_asked_for_and_the_state_that_its_run
     client: Client, page: httpx.AsyncClient
 ) -> None:
     thread = (await client.threads.create())["thread_id"]
-    asked: Any = {"input": {"seen": ["one"]}, "metadata": {"customer": "ada"}, "config": {"tags": ["tagged"]}}
-    run = await client.runs.create(thread, "trail", **asked)
+    request: Any = {"input": {"seen": ["one"]}, "metadata": {"customer": "ada"}, "config": {"tags": ["tagged"]}}
+    run = await client.runs.create(thread, "trail", **request)
     await client.runs.join(thread, run["run_id"])
     await client.runs.wait(thread, "trail", input={"seen": ["two"]})
-    shown = (await page.get(f"/runs/{run['run_id']}/langgraph")).json()
-    assert shown == {
+    view = (await page.get(f"/runs/{run['run_id']}/langgraph")).json()
+    assert view == {
         "assistant_id": run["assistant_id"],
         "metadata": {"customer": "ada"},
         "tags": ["tagged"],
@@ -88,9 +88,9 @@ async def test_a_follow_up_that_is_asked_on_the_page_is_in_the_thread_of_the_cli
 ) -> None:
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "chatter", input={"messages": [{"role": "user", "content": "salt"}]})
-    asked = await page.post("/runs", json={"question": "pepper", "graph": "chatter", "thread_id": thread})
-    assert asked.status_code == 201, asked.text
-    await page.get(f"/runs/{asked.json()['id']}/wait", params={"timeout": 60})
+    follow_up = await page.post("/runs", json={"question": "pepper", "graph": "chatter", "thread_id": thread})
+    assert follow_up.status_code == 201, follow_up.text
+    await page.get(f"/runs/{follow_up.json()['id']}/wait", params={"timeout": 60})
     messages = (await client.threads.get_state(thread))["values"]["messages"]
     assert [one["type"] for one in messages] == ["human", "ai", "human", "ai"]
-    assert (await page.get(f"/runs/{asked.json()['id']}/langgraph")).status_code == 404
+    assert (await page.get(f"/runs/{follow_up.json()['id']}/langgraph")).status_code == 404

@@ -1,6 +1,5 @@
 """Threads that expire or are pruned, and threads that are found by their values."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,13 +17,6 @@ from tests.workers.conftest import SharedServers
 __all__ = ["ENVIRONMENT"]
 
 TRAIL: Any = {"seen": ["input"]}
-
-ADD_QUEUED_RUN = """
-    insert into app.run
-    select (jsonb_populate_record(null::app.run, to_jsonb(run) || jsonb_build_object(
-             'id', %s::uuid, 'status', 'queued', 'stop_reason', null, 'ended_at', null, 'protocol', null))).*
-      from app.run where id = %s
-"""
 
 
 @pytest.fixture
@@ -81,28 +73,6 @@ async def test_a_run_makes_the_time_of_a_thread_begin_anew(client: Client, datab
     await client.threads.update(thread, metadata={}, ttl=600)
     await expire_threads(database, in_minutes(61), 100)
     assert (await client.threads.get(thread))["thread_id"] == thread
-
-
-async def test_a_thread_to_which_offings_own_api_adds_a_run_meanwhile_does_not_expire(
-    client: Client, database: Database, shared_servers: SharedServers
-) -> None:
-    thread, run = await run_in(client, ttl=60)
-    with psycopg.connect(shared_servers.owner_url) as request:
-        request.execute(ADD_QUEUED_RUN, (uuid4(), run))
-        expiry = asyncio.create_task(expire_threads(database, in_minutes(61), 100))
-        await _until_it_waits(shared_servers)
-    await expiry
-    assert (await client.threads.get(thread))["thread_id"] == thread
-
-
-async def _until_it_waits(servers: SharedServers) -> None:
-    """Wait until a statement waits for a lock."""
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    while True:
-        with psycopg.connect(servers.owner_url) as connection:
-            if connection.execute(waiting).fetchone() != (0,):
-                return
-        await asyncio.sleep(0.02)
 
 
 async def test_a_busy_thread_does_not_expire(client: Client, database: Database) -> None:
