@@ -119,8 +119,8 @@ class WebUI(StaticFiles):
         view has only `index.html`. The policy is empty if there is no page.
         """
         for page in (choose_page(path), "index.html"):
-            full_path, found = self.lookup_path(page)
-            if found:
+            full_path, stats = self.lookup_path(page)
+            if stats:
                 return page, build_page_policy(Path(full_path).read_bytes())
         return "index.html", ""
 
