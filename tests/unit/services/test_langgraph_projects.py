@@ -149,7 +149,7 @@ def test_a_factory_knows_the_user_of_the_run_for_which_it_makes_the_graph(tmp_pa
     )
     project = with_graph(tmp_path / "project", "./writer.py:made", f"{GRAPH}\n{factory}")
     graph = load_registry(project, tmp_path / "home")["writer"]
-    assert graph.build().name == "-"
+    assert graph.build().compile().name == "-"
     adapter = graph.langgraph_adapter
     assert adapter is not None
     open_graph: Any = adapter.open_graph
