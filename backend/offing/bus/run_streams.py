@@ -218,9 +218,15 @@ class StreamSender:
     async def settle(self) -> None:
         """Wait until everything that was given so far was sent, unless Redis is unavailable."""
         total = self._total
-        while self._handled < total and self._result is Appended.ACCEPTED:
+        while self._handled < total and self._result is Appended.ACCEPTED and self._sending is not None:
+            if self._sending.done():
+                return
             self._attempted.clear()
-            await self._attempted.wait()
+            attempt = asyncio.create_task(self._attempted.wait())
+            try:
+                await asyncio.wait({self._sending, attempt}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                attempt.cancel()
 
     async def begin(self) -> bool:
         """Refuse what earlier claims of the run append from now on. Return whether Redis did so."""
