@@ -79,6 +79,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("backend/offing/langchain/own_models.py", "run_manager"): "LangChain's parameter",
     ("backend/offing/tools/", "stretch"): "a tool's description, which recorded prompts contain",
     ("graphs/offing_graphs/shared/judge.py", "set aside"): "a prompt, which recorded rollouts contain",
+    ("backend/offing/core/step_texts.py", "set aside"): "the text of recorded steps",
     ("graphs/offing_world/", "whoever"): "a document of the synthetic world",
     ("migrations/0002_runs.sql", "runs a run"): "the noun",
 }

@@ -53,8 +53,8 @@ def find_mean_interval(moments: Moments, level: float = CONFIDENCE_LEVEL) -> Int
     """Return the interval of a mean at a two-sided level, such as 0.95."""
     least, greatest = _find_range(moments.least, moments.greatest)
     added = (least + greatest, least * least + greatest * greatest)
-    found = _find_interval(moments.count, moments.mean, moments.squares, added, level)
-    return Interval(max(found.low, 0.0), min(found.high, 1.0)) if (least, greatest) == UNIT_RANGE else found
+    interval = _find_interval(moments.count, moments.mean, moments.squares, added, level)
+    return Interval(max(interval.low, 0.0), min(interval.high, 1.0)) if (least, greatest) == UNIT_RANGE else interval
 
 
 def find_difference_interval(

@@ -1,4 +1,4 @@
-/** Each code of a server's text has a text in each language of the page, and the page knows no others. */
+/** Each code of a server's text has a text in each language of the page, and the page has no others. */
 
 import { expect, test } from "vitest";
 import { KNOWN_PART_CODES, rowTexts } from "@/features/timeline/row-texts";

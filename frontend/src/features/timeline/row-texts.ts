@@ -48,7 +48,7 @@ const PART_TEXTS: TextsByCode<Schemas["StepTextCode"]> = {
   documents_deleted: ({ count }) =>
     plural(Number(count), { one: "# cited document was deleted", other: "# cited documents were deleted" }),
   kept: () => t`kept`,
-  set_aside: () => t`set aside`,
+  set_aside: () => t`not kept`,
   sentences_and_words: (p) =>
     joinParts([
       plural(Number(p.sentences), { one: "# sentence", other: "# sentences" }),
