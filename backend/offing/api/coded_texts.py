@@ -59,26 +59,26 @@ class StepTextOut(BaseModel):
 
 def serialize_run_texts(**texts: str | None) -> dict[str, RunTextOut]:
     """Return the codes of texts by the names of their fields."""
-    match = RUN_TEXTS.find_fields(**texts)
+    matches = RUN_TEXTS.find_fields(**texts)
     return {
-        name: RunTextOut(code=RunTextCode(one.code), parameters=dict(one.parameters)) for name, one in match.items()
+        name: RunTextOut(code=RunTextCode(one.code), parameters=dict(one.parameters)) for name, one in matches.items()
     }
 
 
 def serialize_problem_texts(**texts: str | None) -> dict[str, ProblemTextOut]:
     """Return the codes of texts by the names of their fields."""
-    match = PROBLEM_TEXTS.find_fields(**texts)
+    matches = PROBLEM_TEXTS.find_fields(**texts)
     return {
         name: ProblemTextOut(code=ProblemTextCode(one.code), parameters=dict(one.parameters))
-        for name, one in match.items()
+        for name, one in matches.items()
     }
 
 
 def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
     """Return the codes of texts by the names of their fields."""
-    match = OFFER_TEXTS.find_fields(**texts)
+    matches = OFFER_TEXTS.find_fields(**texts)
     return {
-        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters)) for name, one in match.items()
+        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters)) for name, one in matches.items()
     }
 
 

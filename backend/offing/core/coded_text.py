@@ -45,8 +45,8 @@ class TextCatalog:
 
     def find_fields(self, **texts: str | None) -> dict[str, CodedText]:
         """Return what the texts of several fields say, without those that fit no template."""
-        match = ((name, self.find(text)) for name, text in texts.items() if text)
-        return {name: coded for name, coded in match if coded is not None}
+        matches = ((name, self.find(text)) for name, text in texts.items() if text)
+        return {name: coded for name, coded in matches if coded is not None}
 
     @cached_property
     def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:

@@ -217,6 +217,7 @@ def build_new_run(row: RunRow, new: NewRequest) -> LangGraphRunRow:
         dict(new.metadata),
         new.multitask,
         new.arguments,
+        claims=0,
     )
 
 

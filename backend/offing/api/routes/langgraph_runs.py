@@ -14,6 +14,7 @@ from offing.api.schemas import RunOut
 from offing.api.schemas.input_requests import InputResponseIn, build_input_response, check_decisions
 from offing.api.schemas.langgraph_runs import LangGraphRunOut, serialize_langgraph_run
 from offing.api.strict_route import StrictRoute
+from offing.core.langgraph_config import HttpSettings
 from offing.services import langgraph_run_views, run_summaries
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=StrictRoute)
@@ -46,8 +47,9 @@ async def respond_to_interrupt(
     """Respond to an interrupt at which a run of LangGraph's clients ended. Returns the run that continues from it."""
     view = await langgraph_run_views.get_view(deps.database, caller.tenant_id, deps.graphs, run_id)
     check_decisions(view.get_interrupt(interrupt_id).prompt, body)
+    platform = build_context(deps, HttpSettings()).platform  # headers of this request are not passed to the run
     resumed = await langgraph_run_views.respond_to_interrupt(
-        build_context(deps).platform, caller.tenant_id, run_id, interrupt_id, build_input_response(body)
+        platform, caller.tenant_id, run_id, interrupt_id, build_input_response(body)
     )
     return serializers.serialize_run_summary(
         await run_summaries.get_run_summary(deps.database, caller.tenant_id, resumed.id)
