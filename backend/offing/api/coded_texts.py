@@ -78,7 +78,8 @@ def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
     """Return the codes of texts by the names of their fields."""
     matches = OFFER_TEXTS.find_fields(**texts)
     return {
-        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters)) for name, one in matches.items()
+        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters))
+        for name, one in matches.items()
     }
 
 
