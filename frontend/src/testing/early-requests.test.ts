@@ -83,6 +83,7 @@ test("the language that a person has chosen comes before those of the browser", 
 });
 
 test("the code gets the texts of each part from the one file that has all of them", async () => {
+  vi.spyOn(performance, "now").mockReturnValue(0);
   runScript("/library");
   for (const address of TEXTS.en.parts) {
     const response = await takeEarlyResponse(address);
