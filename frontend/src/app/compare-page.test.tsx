@@ -50,5 +50,5 @@ test("the second run is chosen from a search, and a run that does not exist says
   expect(router.state.location.search).toEqual({ a: A, b: B });
   server.use(http.get(at(`/runs/${A}`), () => problem(404, "There is no such run")));
   renderPage(`/runs/compare?a=${A}&b=${B}`);
-  expect(await screen.findByText("There is no such run", { selector: "b" })).toBeVisible();
+  expect(await screen.findByText("There is no such run", { selector: "p" })).toBeVisible();
 });

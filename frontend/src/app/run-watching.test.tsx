@@ -199,7 +199,7 @@ test("a search without a match says so, and a failed one offers to try again", a
   page.unmount();
   server.use(http.get(at("/runs/:id/step-matches"), () => problem(422, "This cannot be searched for.")));
   renderPage(`${ADDRESS}?tab=timeline&q=pool`);
-  expect(await screen.findByText("This cannot be searched for.", { selector: "b" })).toBeVisible();
+  expect(await screen.findByText("This cannot be searched for.", { selector: "p" })).toBeVisible();
   expect(screen.queryByText("No step contains this.")).toBeNull();
 });
 
@@ -346,7 +346,7 @@ test("a fork gets another message and budget, and what was typed stays after a f
   expect(dialog.getByRole("button", { name: "Create the fork" })).toBeDisabled();
   await user.type(dialog.getByLabelText("Turns"), "20");
   await user.click(dialog.getByRole("button", { name: "Create the fork" }));
-  expect(await dialog.findByText("The version of the graph is not installed.", { selector: "b" })).toBeVisible();
+  expect(await dialog.findByText("The version of the graph is not installed.", { selector: "p" })).toBeVisible();
   expect(bodies).toEqual([
     { at_seq: 2, message: "Only rivers.", engines: {}, budget: { ...aRun().budget, max_turns: 20 } },
   ]);

@@ -347,5 +347,5 @@ test("without any run the page explains how to begin, and a list that cannot be 
   first.unmount();
   server.use(http.get(at("/runs"), () => problem(500, "Broken")));
   renderPage("/runs?tag=sea");
-  expect(await screen.findByText("Broken", { selector: "b" })).toBeVisible();
+  expect(await screen.findByText("Broken", { selector: "p" })).toBeVisible();
 });
