@@ -1,12 +1,13 @@
 """LangGraph's server API beside our own, with the same clients, keys and sessions."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
@@ -43,7 +44,8 @@ def mount_langgraph(app: FastAPI, settings: Settings, cors: CorsRules, http: Htt
         return build_context(app.state.dependencies, http)
 
     host = None
-    served: ASGIApp = build_langgraph_app(get_context, disabled_groups=http.disabled_routes)
+    api = build_langgraph_app(get_context, disabled_groups=http.disabled_routes)
+    served: ASGIApp = api
     if settings.langgraph_app:
         loader = open_project_app(settings.graph_paths, settings.home, reload=settings.graph_reload)
         host = served = ProjectAppHost(served, loader.get, http, partial(find_rejection, get_context))
@@ -51,7 +53,9 @@ def mount_langgraph(app: FastAPI, settings: Settings, cors: CorsRules, http: Htt
         served = RequestLog(served, http.logging_headers)
     if cors.is_open:
         served = cors.wrap(served)  # outside the gate, because a browser asks first without a key
-    app.mount(PREFIX, LangGraphAddress(served, http.mount_prefix, has_pages=host is not None), name="langgraph")
+    app.mount(
+        PREFIX, LangGraphAddress(served, http.mount_prefix, api.routes, has_pages=host is not None), name="langgraph"
+    )
     return host
 
 
@@ -65,9 +69,12 @@ class LangGraphAddress:
     At the root of its own port, these are paths without the prefix. Elsewhere the prefix is their root path.
     """
 
-    def __init__(self, app: ASGIApp, mount_prefix: str, *, has_pages: bool) -> None:
-        """`mount_prefix`: what the project puts before all paths. `has_pages`: the project may serve own pages."""
-        self.app, self.mount_prefix, self.has_pages = app, mount_prefix, has_pages
+    def __init__(self, app: ASGIApp, mount_prefix: str, routes: Sequence[BaseRoute], *, has_pages: bool) -> None:
+        """`mount_prefix`: what the project puts before all paths. `has_pages`: the project may serve own pages.
+
+        `routes` are those of LangGraph's API, for who asks what a mounted application serves.
+        """
+        self.app, self.mount_prefix, self.routes, self.has_pages = app, mount_prefix, routes, has_pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         inner = {name: value for name, value in scope.items() if name not in OUTER_KEYS}

@@ -89,8 +89,9 @@ async def test_a_run_stops_at_the_spending_limit_of_the_tenant_and_every_client_
 ) -> None:
     thread = await sender.open_thread()
     parts = [part async for part in client.runs.stream(thread, "guide", input=QUESTION)]
-    problem = parts[-1].data
-    assert (parts[-1].event, problem["error"]) == ("error", "tenant_spend_limit")
+    assert [part.event for part in parts[-2:]] == ["error", "end"]
+    problem = parts[-2].data
+    assert problem["error"] == "tenant_spend_limit"
     assert "daily spending limit" in problem["message"]
     run = (await client.runs.list(thread))[0]
     assert (run["status"], (await client.threads.get(thread))["status"]) == ("error", "error")

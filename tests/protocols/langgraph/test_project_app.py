@@ -181,7 +181,7 @@ async def test_a_stream_passes_the_middleware_of_a_project(shared_servers: Share
                 thread["thread_id"], "trail", input={"seen": []}, stream_mode="updates"
             )
         ]
-        assert events == ["metadata", "updates", "updates"]
+        assert events == ["metadata", "updates", "updates", "end"]
         assert (await client.threads.get(thread["thread_id"]))["values"] == {"seen": ["first", "second"]}
         await client.aclose()
 
