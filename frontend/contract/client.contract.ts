@@ -18,6 +18,7 @@ import { fileUrl, runFilesQuery } from "@/shared/api/files";
 import { foundRunsQuery } from "@/shared/api/found-runs";
 import { inputRequestsQuery, respondToInputRequest } from "@/shared/api/input-requests";
 import { enginesQuery, graphsQuery, mcpServersQuery, tenantQuery, updateTenant } from "@/shared/api/installation";
+import { langGraphRunQuery, respondToInterrupt } from "@/shared/api/langgraph-runs";
 import * as library from "@/shared/api/library";
 import * as notifications from "@/shared/api/notifications";
 import * as providers from "@/shared/api/providers";
@@ -39,6 +40,7 @@ interface Known {
   ended: string;
   active: string;
   asked: string;
+  of_langgraph: string;
   number: number;
   rollout: string;
   source: string;
@@ -324,6 +326,9 @@ test("input requests are read and responded to, and events are followed", async 
   expect(decisions).toHaveLength(1);
   const answered = await respondToInputRequest(known.asked, formed?.number ?? 0, { decisions });
   expect(JSON.parse(answered.response?.text ?? "").decisions[0].edited_action.args).toEqual({ to: "Ada", body: "Hi" });
+  const made = await client.fetchQuery(langGraphRunQuery(known.of_langgraph, 1));
+  expect(made.interrupts).toEqual([]);
+  await expect(respondToInterrupt(known.of_langgraph, "none", { text: "yes" })).rejects.toMatchObject({ status: 404 });
   const stop = new AbortController();
   const events = await fetch(`/api/v1/events?cursor=${encodeURIComponent(`${known.asked}:0`)}`, {
     signal: stop.signal,

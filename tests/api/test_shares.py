@@ -32,6 +32,7 @@ NO_LINK = {
     "detail": "This link does not work: it is not complete, has expired or was revoked.",
     "field": None,
     "remedy": "Check that the address is complete, or ask the person who sent it for a new link.",
+    "texts": {},
 }
 
 
@@ -61,7 +62,17 @@ async def test_a_reader_without_an_account_gets_the_report_and_nothing_else(api:
     body = response.json()
     assert set(body) == {
         *("question", "version", "status", "reason", "title", "answer", "sections", "citations", "sources"),
-        *("limitations", "author", "check", "judged_by", "conflicts", "conflict_search", "created_at", "expires_at"),
+        *(
+            "limitations",
+            "author",
+            "check",
+            "judged_by",
+            "conflicts",
+            "conflict_search",
+            "created_at",
+            "expires_at",
+            "texts",
+        ),
     }
     assert set(body["citations"][0]) == {"number", "title", "quote", "verified", "erased", "source", "position"}
     assert set(body["sources"][0]) == {

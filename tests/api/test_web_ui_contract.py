@@ -73,9 +73,10 @@ async def watched(
 
 
 def sources_of_the_page() -> list[str]:
-    """The code of the web UI that ships, without what is generated."""
+    """The code of the web UI that ships, without what is generated and without sentences that name addresses."""
     paths = [path for path in (FRONTEND / "src").rglob("*.ts*") if "testing" not in path.parts]
-    return [path.read_text() for path in paths if ".test." not in path.name and path.name != "schema.d.ts"]
+    left_out = ("schema.d.ts", "problem-texts.ts")
+    return [path.read_text() for path in paths if ".test." not in path.name and path.name not in left_out]
 
 
 def operations_of_the_page() -> set[tuple[str, str]]:
@@ -84,13 +85,13 @@ def operations_of_the_page() -> set[tuple[str, str]]:
     return typed | WRITTEN
 
 
-def is_expected_conflict(exchange: Exchange) -> bool:
-    """Whether the client code expects it: an added server must be on the internet, and a test has none there."""
+def is_expected_problem(exchange: Exchange) -> bool:
+    """Whether the client code expects it: an added server must be on the internet, and an interrupt needs a worker."""
     return (exchange.method, exchange.path, exchange.status) == (
         "PUT",
         "/api/v1/installation/mcp-servers/other",
         409,
-    )
+    ) or (exchange.path.endswith("/interrupts/none/response") and exchange.status == 404)
 
 
 def addresses_from_text(source: str) -> set[str]:
@@ -129,7 +130,11 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     assert held is not None
     async with api.database.transaction(api.tenant) as connection:
         await training_jobs.commit_step(connection, held, 600, CommittedStep(1, 1, "s1", {}, metrics={"reward": 0.5}))
+    made = {"assistant_id": "quiet", "input": {"question": "Why?"}}
+    thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
+    of_langgraph = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=made)).json()["run_id"]
     return {
+        "of_langgraph": of_langgraph,
         "ended": str(ended), "active": str(await api.submit()), "asked": str(request), "number": numbers[0],
         "rollout": str(rollout), "source": str(source), "text_id": str(report.citations[0].span.text_id),
         "versions": [str(row.id) for row, _ in versions], "library": str(library.id), "job": job,
@@ -157,7 +162,7 @@ async def test_every_call_of_the_web_ui_is_one_that_the_api_knows(
         )  # fmt: skip
     contract = Contract(orjson.loads((FRONTEND / "openapi.json").read_bytes()))
     faults = [
-        fault for exchange in exchanges for fault in contract.faults(exchange) if not is_expected_conflict(exchange)
+        fault for exchange in exchanges for fault in contract.faults(exchange) if not is_expected_problem(exchange)
     ]
     assert not faults, "\n".join(faults)
     assert done.returncode == 0, done.stdout + done.stderr
