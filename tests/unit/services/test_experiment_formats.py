@@ -60,7 +60,7 @@ def test_each_table_explains_its_columns_and_what_was_left_out() -> None:
 def test_the_judge_s_agreement_with_itself_is_shown() -> None:
     lines = render_text([], build_blocks(NAMES, a_summary(), "judge")).splitlines()
     row = next(line for line in lines if line.startswith("iterresearch") and "100 %" in line)
-    assert row.split() == [*("iterresearch", "0", "12", "0", "+0.000"), *("+0.000", "to", "+0.000"),
+    assert row.split() == [*("iterresearch", "0", "12", "0", "+0.000"), *("-0.154", "to", "+0.154"),
                            *("0", "%", "100", "%", "no", "difference", "shown")]  # fmt: skip
 
 
