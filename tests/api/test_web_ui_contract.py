@@ -130,9 +130,9 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     assert held is not None
     async with api.database.transaction(api.tenant) as connection:
         await training_jobs.commit_step(connection, held, 600, CommittedStep(1, 1, "s1", {}, metrics={"reward": 0.5}))
-    made = {"assistant_id": "quiet", "input": {"question": "Why?"}}
+    body = {"assistant_id": "quiet", "input": {"question": "Why?"}}
     thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
-    of_langgraph = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=made)).json()["run_id"]
+    of_langgraph = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=body)).json()["run_id"]
     return {
         "of_langgraph": of_langgraph,
         "ended": str(ended), "active": str(await api.submit()), "asked": str(request), "number": numbers[0],

@@ -94,6 +94,7 @@ def test_the_application_of_a_project_is_served_and_a_header_that_may_be_secret_
 def test_a_webhook_header_whose_variable_is_missing_is_an_error_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("LG_WEBHOOK_TOKEN", raising=False)  # other tests load projects that set it
     project, messages = copy_project(tmp_path / "project"), list[str]()
     configure(project, webhooks={"headers": {"X-A": "${{ env.LG_WEBHOOK_TOKEN }}"}}, env=".env")
     with pytest.raises(InvalidInput, match="LG_WEBHOOK_TOKEN is not set"):
