@@ -25,7 +25,7 @@ UUID_SHAPE = re.compile(
 OTHER_LOGS = ("httpcore", "httpx", "uvicorn.access")
 """The log of the client, and the access log of uvicorn, which is off, but to which pytest adds a handler."""
 
-NO_LINK = {
+NO_LINK: dict[str, Any] = {
     "type": "urn:offing:problem:not_found",
     "title": "Not Found",
     "status": 404,
