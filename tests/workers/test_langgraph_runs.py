@@ -6,6 +6,7 @@ import pytest
 
 from offing.clock import new_id
 from offing.core.langgraph_run import LANGGRAPH
+from offing.core.run import FencingToken
 from offing_workers.langgraph_run import load_langgraph_run
 
 
@@ -19,7 +20,8 @@ class _Row:
 async def test_a_run_of_langgraphs_api_is_not_executed_as_an_ordinary_one() -> None:
     nothing: Any = None
     row: Any = _Row(LANGGRAPH)
+    fence = FencingToken(new_id(), row.id, 1)
     with pytest.raises(RuntimeError, match="has no streams"):
-        await load_langgraph_run(nothing, new_id(), row, None)
+        await load_langgraph_run(nothing, fence, row, None)
     other: Any = _Row(None)
-    assert await load_langgraph_run(nothing, new_id(), other, None) is None
+    assert await load_langgraph_run(nothing, fence, other, None) is None
