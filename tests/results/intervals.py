@@ -8,11 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_STUDENT = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-)
-"""97.5 % quantiles for 1 to 20 degrees of freedom."""
+from offing.core.confidence_interval import find_student_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +41,9 @@ def mean_of(values: Sequence[float]) -> Mean | None:
     if len(values) == 1:
         return Mean(values[0], None, 1)
     error = statistics.stdev(values) / math.sqrt(len(values))
-    return Mean(statistics.fmean(values), _quantile(len(values) - 1) * error, len(values))
+    return Mean(statistics.fmean(values), find_student_quantile(0.975, len(values) - 1) * error, len(values))
 
 
 def paired(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Mean | None:
     """Return the mean of `ours` minus `theirs` over the seeds that both have. `None` means that they share none."""
     return mean_of([ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())])
-
-
-def _quantile(freedom: int) -> float:
-    """Beyond the table, the error is at most 0.01."""
-    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom

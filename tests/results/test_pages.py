@@ -45,7 +45,7 @@ def test_one_seed_has_no_interval_and_missing_runs_are_named() -> None:
 def test_intervals_are_students_over_seeds_and_pairs_are_those_that_both_have() -> None:
     mean = mean_of([1.0, 2.0, 3.0])
     assert mean is not None
-    assert (mean.low, mean.high) == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5))
+    assert (mean.low, mean.high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
     gap = paired({0: 5.0, 1: 7.0, 9: 100.0}, {0: 1.0, 1: 3.0, 8: 0.0})
     assert gap is not None
     assert (gap.value, gap.half, gap.seeds, gap.settled) == (4.0, 0.0, 2, 1)

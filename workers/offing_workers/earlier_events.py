@@ -85,14 +85,12 @@ class EarlierEvents:
 
     def list_withdrawn_ids(self) -> list[str]:
         """Return the ids of the events whose messages are withdrawn."""
-        return [entry.id for entry in self.written if self._is_withdrawn(entry)]
+        return [entry.id for entry in self._list_withdrawn()]
 
     def describe_withdrawals(self) -> Iterator[tuple[str, Any]]:
         """Return the events that make clients drop what models wrote."""
         open_messages = dict[tuple[str, str], tuple[str, Any]]()
-        for entry in self.written:
-            if not self._is_withdrawn(entry):
-                continue
+        for entry in self._list_withdrawn():
             name, data = entry.event.event, orjson.loads(entry.event.data)
             for id in _list_message_ids(entry):
                 if name.startswith(MESSAGES):
@@ -104,8 +102,12 @@ class EarlierEvents:
                     open_messages[(name, id)] = name, [RemoveMessage(id), data[1]]
         yield from open_messages.values()
 
-    def _is_withdrawn(self, entry: KeptEvent) -> bool:
-        return not any(f'"{id}"'.encode() in self.recorded for id in _list_message_ids(entry))
+    def _list_withdrawn(self) -> list[KeptEvent]:
+        """Return what models wrote, without the messages that are recorded."""
+        ids_by_entry = [(entry, _list_message_ids(entry)) for entry in self.written]
+        ids = {id for _, own in ids_by_entry for id in own}
+        recorded = {id for id in ids if f'"{id}"'.encode() in self.recorded}
+        return [entry for entry, own in ids_by_entry if recorded.isdisjoint(own)]
 
 
 async def collect_earlier_events(

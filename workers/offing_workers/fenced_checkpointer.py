@@ -87,8 +87,7 @@ class FencedCheckpointer(Checkpointer):
         due = tuple(one for one in self._due if not one.ns)  # a journal's transaction may write the same ones
         try:
             async with self._store.transaction() as session:
-                for unsaved in due:
-                    await self._put_checkpoint(session, unsaved)
+                await self._put_due(session, due)
             self.confirm_saved(due)
         except (LeaseLostError, Unavailable) as error:  # the claim has ended, or its next transaction writes the input
             log.debug("the input of a run was not written early", reason=str(error))

@@ -1,11 +1,12 @@
 """Codes of English texts in responses, beside the texts, so that a client can say them in the reader's language."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, Field
 
-from offing.core.coded_text import CodedText
+from offing.core.coded_text import CodedText, TextCatalog
 from offing.core.offer_texts import OFFER_TEXTS
 from offing.core.problem_texts import PROBLEM_TEXTS
 from offing.core.run_texts import RUN_TEXTS
@@ -57,31 +58,31 @@ class StepTextOut(BaseModel):
     parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
 def serialize_run_texts(**texts: str | None) -> dict[str, RunTextOut]:
     """Return the codes of texts by the names of their fields."""
-    matches = RUN_TEXTS.find_fields(**texts)
-    return {
-        name: RunTextOut(code=RunTextCode(one.code), parameters=dict(one.parameters)) for name, one in matches.items()
-    }
+    return _serialize_fields(RUN_TEXTS, RunTextOut, texts)
 
 
 def serialize_problem_texts(**texts: str | None) -> dict[str, ProblemTextOut]:
     """Return the codes of texts by the names of their fields."""
-    matches = PROBLEM_TEXTS.find_fields(**texts)
-    return {
-        name: ProblemTextOut(code=ProblemTextCode(one.code), parameters=dict(one.parameters))
-        for name, one in matches.items()
-    }
+    return _serialize_fields(PROBLEM_TEXTS, ProblemTextOut, texts)
 
 
 def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
     """Return the codes of texts by the names of their fields."""
-    matches = OFFER_TEXTS.find_fields(**texts)
-    return {
-        name: OfferTextOut(code=OfferTextCode(one.code), parameters=dict(one.parameters))
-        for name, one in matches.items()
-    }
+    return _serialize_fields(OFFER_TEXTS, OfferTextOut, texts)
 
 
 def serialize_step_text(coded: CodedText) -> StepTextOut:
-    return StepTextOut(code=StepTextCode(coded.code), parameters=dict(coded.parameters))
+    return _serialize(StepTextOut, coded)
+
+
+def _serialize_fields(catalog: TextCatalog, shape: type[Shape], texts: Mapping[str, str | None]) -> dict[str, Shape]:
+    return {name: _serialize(shape, one) for name, one in catalog.find_fields(**texts).items()}
+
+
+def _serialize(shape: type[Shape], coded: CodedText) -> Shape:
+    return shape.model_validate({"code": coded.code, "parameters": dict(coded.parameters)})

@@ -38,9 +38,9 @@ class TextCatalog:
         """Return what a text says. `None` means that it fits no template."""
         if len(text) > MAX_CODED_CHARS:
             return None
-        for code, pattern in self._patterns:
-            if match := pattern.fullmatch(text):
-                return CodedText(code, match.groupdict())
+        for template in self._parsed:
+            if (values := template.match(text)) is not None:
+                return CodedText(template.code, dict(zip(template.parameters, values, strict=True)))
         return None
 
     def find_fields(self, **texts: str | None) -> dict[str, CodedText]:
@@ -49,10 +49,39 @@ class TextCatalog:
         return {name: coded for name, coded in matches if coded is not None}
 
     @cached_property
-    def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """The templates as patterns: those with the most fixed text first, because they say the most."""
-        by_fixed_text = sorted(self.templates.items(), key=lambda item: -len(_PARAMETER.sub("", item[1])))
-        return tuple((code, _compile(template)) for code, template in by_fixed_text)
+    def _parsed(self) -> tuple["_Template", ...]:
+        """The templates: those with the most fixed text first, because they say the most."""
+        parsed = (_parse(code, template) for code, template in self.templates.items())
+        return tuple(sorted(parsed, key=lambda one: -sum(map(len, one.fixed))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """The parts of a template."""
+
+    code: str
+    fixed: tuple[str, ...]
+    """The texts before, between and after the parameters."""
+    parameters: tuple[str, ...]
+
+    def match(self, text: str) -> list[str] | None:
+        """Return the values of the parameters, each as short as possible. `None` means that the text does not fit.
+
+        The time is proportional to the length of the text, whatever it contains.
+        """
+        first, *between = self.fixed
+        if not between:
+            return [] if text == first else None
+        if not text.startswith(first):
+            return None
+        values, start = list[str](), len(first)
+        for part in between[:-1]:
+            if (end := text.find(part, start + 1)) < 0:
+                return None
+            values.append(text[start:end])
+            start = end + len(part)
+        end = len(text) - len(between[-1])
+        return [*values, text[start:end]] if end > start and text.endswith(between[-1]) else None
 
 
 def list_parameters(template: str) -> list[str]:
@@ -60,7 +89,6 @@ def list_parameters(template: str) -> list[str]:
     return _PARAMETER.findall(template)
 
 
-def _compile(template: str) -> re.Pattern[str]:
+def _parse(code: str, template: str) -> _Template:
     parts = _PARAMETER.split(template)
-    pattern = "".join(f"(?P<{part}>.+?)" if at % 2 else re.escape(part) for at, part in enumerate(parts))
-    return re.compile(pattern, re.DOTALL)
+    return _Template(code, tuple(parts[::2]), tuple(parts[1::2]))

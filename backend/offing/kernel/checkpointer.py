@@ -300,11 +300,14 @@ class Checkpointer(BlockingCheckpointer):
     async def save_due(self, connection: Any) -> DueCheckpoints:
         """Write the checkpoints that are due, in the caller's transaction. Raises LeaseLostError."""
         due = tuple(self._due)
+        await self._put_due(connection, due)
+        return due
+
+    async def _put_due(self, connection: Any, due: DueCheckpoints) -> None:
         for unsaved in due:
             await self._put_checkpoint(connection, unsaved)
         if due and self._before_commit is not None:
             await self._before_commit()
-        return due
 
     def confirm_saved(self, due: DueCheckpoints) -> None:
         """Mark the checkpoints of a committed `save_due` as written.

@@ -161,3 +161,13 @@ def test_what_a_person_wrote_is_never_taken_for_a_text_of_the_platform() -> None
     step = a_step(StepKind.USER_MESSAGE, "Answer: the tide", "nothing found")
     assert find_title(step) is None
     assert find_detail_parts(step) == ()
+
+
+def test_each_value_is_as_short_as_possible_and_never_empty() -> None:
+    catalog = TextCatalog({"became": "{one} became {other}.", "fixed": "Nothing."})
+    coded = catalog.find("a became b became c.")
+    assert coded is not None
+    assert coded.parameters == {"one": "a", "other": "b became c"}
+    assert catalog.find("  became b.") is not None, "a space is a value"
+    for text in (" became b.", "a became .", "a became b", "Nothing", "a became " * 2_000):
+        assert catalog.find(text) is None

@@ -4,10 +4,8 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { InputRequest, InputResponse } from "@/shared/api/input-requests";
 import { type GraphInterrupt, langGraphRunQuery, respondToInterrupt } from "@/shared/api/langgraph-runs";
 import type { Run, RunDetail } from "@/shared/api/runs";
-import { deleteDraft } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
-import { ProblemNote } from "@/shared/ui/problem-note";
-import { hasVisibleDetail, ResponseForm } from "./pending-input-requests";
+import { deleteResponseDrafts, RequestCard } from "./pending-input-requests";
 import "./input-requests.css";
 
 interface GraphInterruptsProps {
@@ -38,7 +36,7 @@ function InterruptCard({ run, interrupt, onRunCreated }: GraphInterruptsProps & 
   const response = useMutation({
     mutationFn: (body: InputResponse) => respondToInterrupt(run.id, interrupt.id, body),
     onSuccess: (resumed) => {
-      for (const part of ["text", "comment", "decisions", "fields"]) deleteDraft(`${draft}.${part}`);
+      deleteResponseDrafts(draft);
       onRunCreated(resumed);
     },
     // It is loaded again also if another client responded first.
@@ -47,29 +45,14 @@ function InterruptCard({ run, interrupt, onRunCreated }: GraphInterruptsProps & 
       client.invalidateQueries({ queryKey: ["thread", run.thread_id] });
     },
   });
-  const request = asInputRequest(interrupt, run);
-  const headingId = `interrupt-${interrupt.id}`;
   return (
-    <article className="input-request-card" aria-labelledby={headingId}>
-      <p className="label">
-        <Trans>The graph stopped at an interrupt. Your response starts a run that continues from it.</Trans>
-      </p>
-      <h2 dir="auto" id={headingId}>
-        {interrupt.prompt}
-      </h2>
-      {interrupt.detail && hasVisibleDetail(request) && (
-        <pre dir="auto" className="input-request-detail">
-          {interrupt.detail}
-        </pre>
-      )}
-      <ResponseForm
-        request={request}
-        draft={draft}
-        busy={response.isPending}
-        onRespond={(body) => response.mutate(body)}
-      />
-      <ProblemNote error={response.error} />
-    </article>
+    <RequestCard
+      headingId={`interrupt-${interrupt.id}`}
+      label={<Trans>The graph stopped at an interrupt. Your response starts a run that continues from it.</Trans>}
+      request={asInputRequest(interrupt, run)}
+      draft={draft}
+      response={response}
+    />
   );
 }
 

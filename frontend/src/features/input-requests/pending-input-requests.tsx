@@ -1,7 +1,8 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { type UseMutationResult, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import {
   type InputRequest,
   type InputResponse,
@@ -59,25 +60,50 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
   const draft = `input-response.${runId}.${request.number}`;
   const response = useMutation({
     mutationFn: (body: InputResponse) => respondToInputRequest(runId, request.number, body),
-    onSuccess: () => {
-      for (const part of ["text", "comment", "decisions", "fields"]) deleteDraft(`${draft}.${part}`);
-    },
+    onSuccess: () => deleteResponseDrafts(draft),
     // The pending requests are loaded again, also if another user responded first.
     onSettled: () => {
       client.invalidateQueries({ queryKey: ["input-requests", runId] });
       client.invalidateQueries({ queryKey: ["run", runId] });
     },
   });
-  const headingId = `input-request-${request.number}`;
+  return (
+    <RequestCard
+      headingId={`input-request-${request.number}`}
+      label={
+        <>
+          {request.response_form?.reviews.length
+            ? t`The run is waiting for your decision`
+            : i18n._(INTRODUCTIONS[request.kind])}
+          <DefaultCountdown at={request.default_at} />
+        </>
+      }
+      request={request}
+      draft={draft}
+      response={response}
+    />
+  );
+}
+
+/** Delete what a person entered for a response that was sent. `draft` begins the names of its parts. */
+export function deleteResponseDrafts(draft: string) {
+  for (const part of ["text", "comment", "decisions", "fields"]) deleteDraft(`${draft}.${part}`);
+}
+
+interface RequestCardProps {
+  headingId: string;
+  label: ReactNode;
+  request: InputRequest;
+  draft: string;
+  response: Pick<UseMutationResult<unknown, Error, InputResponse>, "isPending" | "error" | "mutate">;
+}
+
+/** What is asked of a person, with the form of the response. */
+export function RequestCard({ headingId, label, request, draft, response }: RequestCardProps) {
   const { prompt, detail } = requestTexts(request);
   return (
     <article className="input-request-card" aria-labelledby={headingId}>
-      <p className="label">
-        {request.response_form?.reviews.length
-          ? t`The run is waiting for your decision`
-          : i18n._(INTRODUCTIONS[request.kind])}
-        <DefaultCountdown at={request.default_at} />
-      </p>
+      <p className="label">{label}</p>
       <h2 dir="auto" id={headingId}>
         {prompt}
       </h2>
@@ -98,7 +124,7 @@ function InputRequestCard({ runId, request }: { runId: string; request: InputReq
 }
 
 /** The detail of an interrupt is its whole value. A form that shows all arguments repeats it. */
-export function hasVisibleDetail({ response_form: form }: InputRequest): boolean {
+function hasVisibleDetail({ response_form: form }: InputRequest): boolean {
   return !form?.reviews.length || form.reviews.some((review) => review.args === null);
 }
 
@@ -124,7 +150,7 @@ export interface ResponseFormProps {
 }
 
 /** The form of a response, as the input request needs it. */
-export function ResponseForm(props: ResponseFormProps) {
+function ResponseForm(props: ResponseFormProps) {
   const { kind, response_form: form } = props.request;
   if (form?.reviews.length) return <ToolCallReview {...props} form={form} />;
   if (form?.response_schema) return <SchemaForm {...props} schema={form.response_schema} />;
