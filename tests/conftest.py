@@ -1,8 +1,8 @@
 """Real servers for every test that wants them.
 
-One embedded Postgres and one Valkey a test process, without durability, in a temporary folder; they die with it. A test
-that takes `owner_url` or `app_url` gets a freshly migrated database of its own, cloned from a template and dropped
-afterwards; `redis_url` is an emptied server.
+One embedded Postgres and one Valkey a test process, without durability, in memory where it has room
+(`tests/memory_folder.py`); they die with it. A test that takes `owner_url` or `app_url` gets a freshly migrated database
+of its own, cloned from a template and dropped afterwards; `redis_url` is an emptied server.
 """
 
 import os
@@ -31,6 +31,7 @@ from offing.local.supervisor import Supervisor
 from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE
 from offing.models.key_file import KEY_FILE_VARIABLE, create_key_file
 from offing.settings import Settings
+from tests.memory_folder import open_server_folder
 from tests.scheduling import Grouped, GroupTimes, find_turn
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -94,8 +95,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def servers() -> Iterator[ServerUrls]:
     """Servers shared by the session; make no assumption about what else is in them."""
     with (
-        tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home,
-        open_servers(Settings(home=Path(home), database_url=None, redis_url=None), durable=False) as result,
+        open_server_folder() as home,
+        open_servers(Settings(home=home, database_url=None, redis_url=None), durable=False) as result,
     ):
         yield result
 
@@ -115,8 +116,8 @@ def private_servers() -> Iterator[PrivateServers]:
     from offing.packaged_files import get_migrations_dir
     from offing.storage.migrate import migrate
 
-    with tempfile.TemporaryDirectory(prefix="offing-test-", ignore_cleanup_errors=True) as home:
-        settings = Settings(home=Path(home), database_url=None, redis_url=None)
+    with open_server_folder() as home:
+        settings = Settings(home=home, database_url=None, redis_url=None)
         paths, supervisor = prepare_data_directory(settings.home), Supervisor()
         lock = join_or_lock(paths)
         assert isinstance(lock, ExclusiveLock)

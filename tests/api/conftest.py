@@ -1,7 +1,7 @@
 """The API as a client meets it: a real server on a loopback port, a database of the test's own, two tenants."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from offing.api.__main__ import Server, build_server_config
 from offing.api.app import create_app
+from offing.certificates import load_ssl_context
 from offing.clock import new_id
 from offing.services import access
 from offing.settings import Settings
@@ -96,6 +97,10 @@ def _no_signals() -> object:
     return nullcontext()
 
 
+def open_client(base: str, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=base, headers=headers, timeout=PATIENCE, verify=load_ssl_context())
+
+
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
@@ -107,9 +112,9 @@ async def running(app: FastAPI, settings: Settings, app_url: str, other_tenant: 
         mine = await access.create_key(database, LOCAL_TENANT, "mine")
         theirs = await access.create_key(database, other_tenant, "theirs")
         async with (
-            httpx.AsyncClient(base_url=base, headers=bearer(mine.key), timeout=PATIENCE) as http,
-            httpx.AsyncClient(base_url=base, headers=bearer(theirs.key), timeout=PATIENCE) as other,
-            httpx.AsyncClient(base_url=base, timeout=PATIENCE) as nobody,
+            open_client(base, bearer(mine.key)) as http,
+            open_client(base, bearer(theirs.key)) as other,
+            open_client(base) as nobody,
         ):
             hands = SimulatedWorker(database, LOCAL_TENANT, app.state.dependencies.bus)
             yield Api(base, app, http, other, nobody, other_tenant, database, hands, LOCAL_TENANT, {"mine": mine.key})

@@ -19,6 +19,13 @@ from pathlib import Path
 
 _preloaded = ["tests.workers.worker_imports"]
 
+FROZEN_IMPORTS = "tests.workers.frozen_imports"
+"""Imported after all others."""
+
+IMPORT_PATH_VARIABLE = "TESTS_IMPORT_PATH"
+"""The import path of the test process. Every forked process gets it, and remembers installed entry points by it; the
+process from which they are forked begins with another one."""
+
 PR_SET_PDEATHSIG = 1
 
 
@@ -32,7 +39,8 @@ def forks() -> ForkServerContext:
     """Return what starts processes that are forked. A test process has only one such process, so that all that anybody
     preloads is preloaded together."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_preloaded)
+    context.set_forkserver_preload([*_preloaded, FROZEN_IMPORTS])
+    os.environ[IMPORT_PATH_VARIABLE] = os.pathsep.join(sys.path)
     return context
 
 

@@ -1,18 +1,46 @@
-"""All that a worker imports, and the client of model providers; see `forking`.
+"""All that a worker imports, at its start and with its first run, and the client of model providers.
 
-No thread that is started here is left, and no connection is opened: what is forked could use neither.
+
+See `worker_forks`. No thread that is started here is left, and no connection is opened: what is forked could use
+neither.
 """
 
 import asyncio
+import os
+import sys
 import threading
 from importlib import import_module
 
 from offing.models import litellm_client
 from offing.services.graphs import open_registry
+from offing.web.provider import SEARCH_ENGINES
 from tests.workers.processes import ALL_GRAPHS
+from tests.workers.worker_forks import IMPORT_PATH_VARIABLE
 
-for name in ("offing_workers.app", "celery.apps.worker", "celery.bin.worker", "celery.concurrency.thread"):
+sys.path[:] = os.environ[IMPORT_PATH_VARIABLE].split(os.pathsep)
+for name in (
+    "offing_workers.app",
+    "celery.app.amqp",
+    "celery.app.control",
+    "celery.app.events",
+    "celery.app.log",
+    "celery.apps.worker",
+    "celery.backends.base",
+    "celery.bin.celery",
+    "celery.bin.worker",
+    "celery.concurrency.thread",
+    "celery.worker.autoscale",
+    "celery.worker.components",
+    "celery.worker.consumer",
+    "celery.worker.loops",
+    "celery.worker.strategy",
+    "celery.fixups.django",
+    "celery.events",
+    "offing.models.litellm_embedder",
+    "offing.models.litellm_reranker",
+):
     import_module(name)
+list(SEARCH_ENGINES.values())
 open_registry(ALL_GRAPHS)
 asyncio.run(litellm_client.get_litellm())
 assert threading.active_count() == 1, threading.enumerate()

@@ -20,6 +20,7 @@ from offing.api.uploads import MAX_READER_WAIT_SECONDS, UploadGate
 from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
 from offing.bus.run_streams import RunStreams
+from offing.certificates import load_ssl_context
 from offing.core.model import EngineConfig
 from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
@@ -89,7 +90,7 @@ async def open_dependencies(settings: Settings) -> AsyncGenerator[AppDependencie
         webhooks.open_poster(settings) as poster,
         DocumentReaderPool(settings.reader_processes, max_wait_seconds=MAX_READER_WAIT_SECONDS) as readers,
         McpClient(environment.VARIABLES) as mcp_client,
-        httpx.AsyncClient(follow_redirects=False) as search_client,
+        httpx.AsyncClient(follow_redirects=False, verify=load_ssl_context()) as search_client,
         SandboxCheck(settings) as sandbox_check,
     ):
         bounded_notifier = BoundedNotifier(notifier)

@@ -11,6 +11,7 @@ import httpx
 from pydantic import SecretStr
 
 from offing import environment
+from offing.certificates import load_ssl_context
 from offing.core.errors import InvalidInput
 from offing.library.readers import DocumentReaderPool
 from offing.mcp.client import McpClient
@@ -64,7 +65,7 @@ async def open_tool_backends(settings: Settings) -> AsyncGenerator[ToolBackends]
     async with (
         Fetcher(guard, rate_limiter=SiteRateLimiter(exempt_sites=guard.allowed_hosts)) as web,
         DocumentReaderPool(1, max_wait_seconds=READER_WAIT_SECONDS) as readers,
-        httpx.AsyncClient(follow_redirects=False) as engines,
+        httpx.AsyncClient(follow_redirects=False, verify=load_ssl_context()) as engines,
         McpClient(environment.VARIABLES) as mcp,
         open_code_runner(settings) as sandbox,
     ):

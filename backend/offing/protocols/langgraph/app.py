@@ -1,8 +1,9 @@
 """Assemble LangGraph's server API: under a prefix of the API, or alone at the root of a port."""
 
 from collections.abc import Callable, Collection
+from functools import cache
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.access import authorize_thread
@@ -54,16 +55,27 @@ def build_langgraph_app(
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.get_context = (lambda: context) if isinstance(context, LangGraphContext) else context
-    guards = [Depends(identify_caller), Depends(authorize_thread)]
-    app.include_router(system.probe_router)
-    if "meta" not in disabled_groups:
-        app.include_router(system.router)
-        app.include_router(system.metrics_router, dependencies=guards)
-    if "threads" not in disabled_groups:
-        app.include_router(thread_streams.sockets)
-    for group, routers in ROUTERS.items():
-        for router in routers if group not in disabled_groups else ():
-            app.include_router(router, dependencies=guards)
+    app.router.routes.extend(_build_router(frozenset(disabled_groups)).routes)
     errors.install_error_handlers(app)
     app.add_middleware(RequestGate, get_context=app.state.get_context)
     return app
+
+
+@cache
+def _build_router(disabled_groups: frozenset[str]) -> APIRouter:
+    """Return the router without the disabled groups, which every application of this process uses.
+
+    FastAPI analyzes the parameters of all routes again for each router that includes them.
+    """
+    router = APIRouter()
+    guards = [Depends(identify_caller), Depends(authorize_thread)]
+    router.include_router(system.probe_router)
+    if "meta" not in disabled_groups:
+        router.include_router(system.router)
+        router.include_router(system.metrics_router, dependencies=guards)
+    if "threads" not in disabled_groups:
+        router.include_router(thread_streams.sockets)
+    for group, parts in ROUTERS.items():
+        for part in parts if group not in disabled_groups else ():
+            router.include_router(part, dependencies=guards)
+    return router
