@@ -1,8 +1,8 @@
 """Real servers for every test that wants them.
 
 One embedded Postgres and one Valkey a test process, without durability, in memory where it has room
-(`tests/memory_folder.py`); they die with it. A test that takes `owner_url` or `app_url` gets a freshly migrated database
-of its own, cloned from a template and dropped afterwards; `redis_url` is an emptied server.
+(`tests/memory_folder.py`); they die with it. A test that takes `owner_url` or `app_url` gets a freshly migrated
+database of its own, cloned from a template and dropped afterwards; `redis_url` is an emptied server.
 """
 
 import os

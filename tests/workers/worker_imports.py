@@ -1,6 +1,5 @@
 """All that a worker imports, at its start and with its first run, and the client of model providers.
 
-
 See `worker_forks`. No thread that is started here is left, and no connection is opened: what is forked could use
 neither.
 """
