@@ -24,6 +24,7 @@ from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
 
+from offing.garbage_collection import collect_rarely, configure_garbage_collection
 from offing.local import ServerUrls, open_servers
 from offing.local.data_directory import ExclusiveLock, prepare_data_directory
 from offing.local.servers import get_server_urls, join_or_lock, run_servers
@@ -37,6 +38,9 @@ from tests.scheduling import Grouped, GroupTimes, find_turn
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # Otherwise each of the hundreds of processes that tests start compiles all that it imports.
+
+collect_rarely()
+# Otherwise the objects of all test modules are scanned again and again while they are imported.
 
 _serial = count(1)
 
@@ -85,6 +89,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Under `-n`, long ones first."""
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: find_turn(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays, so that tests do not scan it for garbage again and again."""
+    configure_garbage_collection()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:

@@ -12,8 +12,8 @@ import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from offing.api.__main__ import Server, build_server_config
 from offing.api.app import create_app
+from offing.api.process import Server, build_server_config
 from offing.certificates import load_ssl_context
 from offing.clock import new_id
 from offing.services import access

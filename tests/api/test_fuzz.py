@@ -18,8 +18,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from offing.api.__main__ import Server, build_server_config
 from offing.api.app import create_app
+from offing.api.process import Server, build_server_config
 from offing.bus.notifier import BusNotifier
 from offing.services import access
 from offing.services.runs import RunRequest, submit_run

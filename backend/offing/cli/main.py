@@ -4,6 +4,7 @@ import sys
 
 from offing import environment
 from offing.cli.root_help import ROOT_HELP_ARGUMENTS, print_root_help
+from offing.garbage_collection import collect_rarely
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNAVAILABLE = 1, 2, 3
 
@@ -15,6 +16,7 @@ def main() -> None:
     """
     if sys.argv[1:] in ROOT_HELP_ARGUMENTS and print_root_help():
         sys.exit(0)
+    collect_rarely()
     from offing.core.errors import InvalidInput, OffingError, Unavailable
 
     try:

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from offing.api.__main__ import check_not_remote
 from offing.api.app import create_app
+from offing.api.process import check_not_remote
 from offing.core.errors import InvalidInput
 from offing.local.api_address import choose_port
 from offing.settings import Settings

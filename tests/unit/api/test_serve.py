@@ -2,8 +2,8 @@
 
 import pytest
 
-from offing.api.__main__ import check_not_remote
 from offing.api.guard import list_allowed_hosts, parse_host
+from offing.api.process import check_not_remote
 from offing.core.errors import InvalidInput
 from offing.settings import Settings
 
