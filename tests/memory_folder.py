@@ -7,7 +7,7 @@ times as much processor time as in memory.
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ PREFIX = "offing-test-"
 
 
 @contextmanager
-def open_server_folder() -> Iterator[Path]:
+def open_server_folder() -> Generator[Path]:
     """A folder for servers: in memory, or on disk where there is too little memory. It is removed at the end."""
     in_memory = has_room(MEMORY)
     if in_memory:
