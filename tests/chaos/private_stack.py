@@ -1,6 +1,7 @@
 """A private stage for faults: servers of its own that may be killed, workers that come and go, and what they left.
 
-Reads the database as its owner over short-lived connections, so that a restarted server is no surprise here.
+Reads the database as its owner over one connection, which is opened again after the server was restarted: a test asks
+hundreds of times, and Postgres starts a process for each connection.
 """
 
 import shutil
@@ -44,6 +45,7 @@ class PrivateStack:
     supervisor: Supervisor
     workers: list[Worker] = field(default_factory=list[Worker])
     started: int = 0
+    _connection: psycopg.Connection[tuple[Any, ...]] | None = None
 
     @property
     def calls(self) -> Path:
@@ -111,12 +113,22 @@ class PrivateStack:
         give_up = time.monotonic() + 20
         while True:
             try:
-                with psycopg.connect(self.servers.owner_url, autocommit=True, connect_timeout=3) as connection:
-                    return connection.execute(query.encode(), parameters).fetchall()
+                return self._connect().execute(query.encode(), parameters).fetchall()
             except psycopg.OperationalError:
+                self.disconnect()
                 if time.monotonic() > give_up:
                     raise
                 time.sleep(0.02)
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._connection is None:
+            self._connection = psycopg.connect(self.servers.owner_url, autocommit=True, connect_timeout=3)
+        return self._connection
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def until(self, what: str, expected: Callable[[], bool], seconds: float = 30) -> None:
         give_up = time.monotonic() + seconds
@@ -180,6 +192,7 @@ def struck(stack: PrivateStack) -> None:
         worker.kill()
     for log in sorted(stack.folder.glob("worker*.log")):
         print(f"{log.name}:\n{log.read_text()}", file=sys.stderr)
+    stack.disconnect()
     stack.supervisor.stop()
     shutil.rmtree(stack.paths.socket_dir, ignore_errors=True)
 
