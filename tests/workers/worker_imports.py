@@ -37,6 +37,16 @@ for name in (
     "celery.events",
     "offing.models.litellm_embedder",
     "offing.models.litellm_reranker",
+    # What a call of litellm imports when it is the first one, or the first that fails.
+    "fastapi",
+    "litellm._service_logger",
+    "litellm.llms.litellm_proxy.chat.transformation",
+    "litellm.llms.openai.chat.gpt_audio_transformation",
+    "litellm.llms.openai_like.dynamic_config",
+    "litellm.llms.vertex_ai.vertex_ai_partner_models.anthropic.transformation",
+    "litellm.proxy.guardrails.exception_utils",
+    "openai.lib.streaming.chat",
+    "openai.resources",
 ):
     import_module(name)
 list(SEARCH_ENGINES.values())
