@@ -37,7 +37,14 @@ for name in (
     "celery.events",
     "offing.models.litellm_embedder",
     "offing.models.litellm_reranker",
-    # What a call of litellm imports when it is the first one, or the first that fails.
+):
+    import_module(name)
+list(SEARCH_ENGINES.values())
+open_registry(ALL_GRAPHS)
+asyncio.run(litellm_client.get_litellm())
+# What a call of litellm imports when it is the first one, or the first that fails. Only its client may import litellm
+# itself, which would otherwise download a list of prices.
+for name in (
     "fastapi",
     "litellm._service_logger",
     "litellm.llms.litellm_proxy.chat.transformation",
@@ -49,7 +56,4 @@ for name in (
     "openai.resources",
 ):
     import_module(name)
-list(SEARCH_ENGINES.values())
-open_registry(ALL_GRAPHS)
-asyncio.run(litellm_client.get_litellm())
 assert threading.active_count() == 1, threading.enumerate()
