@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from fastapi import Response
 
-from offing.api import __main__ as process
+from offing.api import process
 from offing.http_server import ClientLimits
 from tests.api.conftest import PATIENCE, Api
 from tests.api.sse import following
