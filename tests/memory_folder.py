@@ -39,7 +39,7 @@ def has_room(folder: Path) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what test processes left that were killed, because it would take up memory until the machine restarts."""
+    """Remove what test processes left that were killed, because it would stay in memory until the machine restarts."""
     for left in folder.glob(f"{PREFIX}*-*"):
         if not Path("/proc", left.name.removeprefix(PREFIX).partition("-")[0]).exists():
             shutil.rmtree(left, ignore_errors=True)
