@@ -11,6 +11,7 @@ from offing.protocols.langgraph.gate import RequestGate
 from offing.protocols.langgraph.routes import (
     assistants,
     crons,
+    mcp,
     runs,
     stateless_runs,
     store,
@@ -29,6 +30,7 @@ ROUTERS = {
     "threads": (threads.router, thread_states.router, thread_streams.router),
     "assistants": (assistants.router,),
     "store": (store.router,),
+    "mcp": (mcp.router,),
 }
 """Routes by the groups that a project can turn off with `http.disable_<group>`, the most requested first, because a
 request is compared with one route after the other.
