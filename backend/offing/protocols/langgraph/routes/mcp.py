@@ -60,7 +60,7 @@ class CallParams(McpParams):
 
 
 @router.post("")
-@router.post("/", include_in_schema=False)
+@router.post("/")
 async def answer(caller: CurrentCaller, request: Request) -> Response:
     """Answer one message of JSON-RPC: `initialize`, `ping`, `tools/list` or `tools/call`."""
     message: RpcRequest | None = None
@@ -77,15 +77,15 @@ async def answer(caller: CurrentCaller, request: Request) -> Response:
         return respond_error(message and message.id, RpcError(INVALID_PARAMS, error.detail or "Forbidden"), 403)
 
 
-@router.get("", include_in_schema=False)
-@router.get("/", include_in_schema=False)
+@router.get("")
+@router.get("/")
 async def open_stream() -> Response:
     """Say that this server sends nothing by itself."""
     return Response(status_code=405, headers={"Allow": "POST"})
 
 
 @router.delete("")
-@router.delete("/", include_in_schema=False)
+@router.delete("/")
 async def end_session() -> Response:
     """Say that there are no sessions."""
     return respond_json({"detail": "There are no sessions."}, 404)
