@@ -83,6 +83,19 @@ async def test_a_response_on_the_page_starts_the_run_that_continues_from_an_inte
     assert (await page.post(f"{at}/{interrupt['id']}/response", json={"text": "again"})).status_code == 404
 
 
+async def test_the_page_lists_each_run_of_a_thread_once_and_in_order(client: Client, page: httpx.AsyncClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    ids: list[str] = []
+    for request in ({"input": {"messages": [("user", "salt")]}}, {"command": {"resume": "yes"}}):
+        ids.append((await client.runs.create(thread, "dialogue", **request))["run_id"])
+        await client.runs.join(thread, ids[-1])
+    shown = (await page.get(f"/threads/{thread}")).json()
+    assert [one["id"] for one in shown["runs"]] == ids
+    assert [one["interrupted"] for one in shown["runs"]] == [False, False]
+    listed = (await page.get("/runs", params={"thread_id": thread})).json()["items"]
+    assert [one["id"] for one in listed] == ids[::-1]
+
+
 async def test_an_interrupted_run_waits_for_a_person_until_a_run_follows(
     client: Client, page: httpx.AsyncClient
 ) -> None:
