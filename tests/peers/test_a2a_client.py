@@ -53,12 +53,12 @@ async def test_a_message_is_answered_with_a_task_that_can_be_read(http: httpx.As
 async def test_a_stream_brings_tokens_and_the_end(http: httpx.AsyncClient, base: str) -> None:
     _, events = await _talk(http, base, "chatter", streaming=True, parts=[Part(text="salt")])
     assert events[0].HasField("task")
-    shown = ""
+    answer = ""
     for one in events:
         if one.HasField("artifact_update"):
             part = one.artifact_update.artifact.parts[0].text
-            shown = shown + part if one.artifact_update.append else part
-    assert shown == "You said salt and so on"
+            answer = answer + part if one.artifact_update.append else part
+    assert answer == "You said salt and so on"
     assert events[-1].status_update.status.state == TaskState.TASK_STATE_COMPLETED
 
 

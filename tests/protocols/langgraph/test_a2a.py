@@ -61,8 +61,8 @@ async def test_a_message_is_a_run_whose_answer_is_an_artifact(http: httpx.AsyncC
         "pepper",
         "You said pepper and so on",
     ]
-    found = (await call(http, "chatter", "tasks/get", id=task["id"]))["result"]
-    assert found["artifacts"] == task["artifacts"]
+    task_again = (await call(http, "chatter", "tasks/get", id=task["id"]))["result"]
+    assert task_again["artifacts"] == task["artifacts"]
 
 
 async def test_data_is_the_input_of_a_graph_without_messages(http: httpx.AsyncClient) -> None:
@@ -83,9 +83,9 @@ async def test_an_interrupt_needs_input_and_a_message_with_the_task_gives_it(htt
     done = (await send(http, "approval", text("yes"), taskId=asking["id"]))["result"]
     assert done["artifacts"][0]["parts"][0]["data"]["decisions"] == ["yes"]
     several = (await send(http, "several", {"kind": "data", "data": {"topic": "a,b", "decisions": []}}))["result"]
-    asked = several["status"]["message"]["parts"][1]["data"]["interrupts"]
+    questions = several["status"]["message"]["parts"][1]["data"]["interrupts"]
     assert "2 interrupts" in (await send(http, "several", text("yes"), taskId=several["id"]))["error"]["message"]
-    answers = {one["id"]: one["prompt"] for one in asked}
+    answers = {one["id"]: one["prompt"] for one in questions}
     both = (await send(http, "several", {"kind": "data", "data": answers}, taskId=several["id"]))["result"]
     assert sorted(both["artifacts"][0]["parts"][0]["data"]["decisions"]) == ["a", "b"]
 
@@ -109,11 +109,11 @@ async def test_a_stream_has_the_answer_while_it_is_written_and_ends_with_the_sta
 
 async def test_an_active_task_is_read_and_canceled(http: httpx.AsyncClient) -> None:
     assert (await call(http, "trail", "tasks/resubscribe", id=str(new_id())))["error"]["code"] == -32001
-    slow = {"kind": "data", "data": {"seen": [], "delay": 60}}
+    slow: dict[str, Any] = {"kind": "data", "data": {"seen": [], "delay": 60}}
     active = (await send(http, "trail", slow, configuration={"blocking": False}))["result"]
     assert active["status"]["state"] in ("submitted", "working")
-    found = (await call(http, "trail", "tasks/get", id=active["id"]))["result"]
-    assert (found["status"]["state"] in ("submitted", "working"), "artifacts" in found) == (True, False)
+    task_again = (await call(http, "trail", "tasks/get", id=active["id"]))["result"]
+    assert (task_again["status"]["state"] in ("submitted", "working"), "artifacts" in task_again) == (True, False)
     assert (await call(http, "chatter", "tasks/cancel", id=active["id"]))["error"]["code"] == -32001
     canceled = (await call(http, "trail", "tasks/cancel", id=active["id"]))["result"]
     assert canceled["status"]["state"] == "canceled"
@@ -134,12 +134,12 @@ async def test_another_tenant_neither_reads_nor_continues_a_task(
 
 
 async def test_the_card_names_the_address_and_the_key(http: httpx.AsyncClient, base: str, client: Client) -> None:
-    made = await client.assistants.create("chatter", name="Talker", description="Talks.")
-    card = (await http.get("/.well-known/agent-card.json", params={"assistant_id": made["assistant_id"]})).json()
+    created = await client.assistants.create("chatter", name="Talker", description="Talks.")
+    card = (await http.get("/.well-known/agent-card.json", params={"assistant_id": created["assistant_id"]})).json()
     assert (card["name"], card["description"], card["protocolVersion"]) == ("Talker", "Talks.", "0.3.0")
-    assert card["url"] == f"{base}/langgraph/a2a/{made['assistant_id']}"
+    assert card["url"] == f"{base}/langgraph/a2a/{created['assistant_id']}"
     assert card["securitySchemes"]["key"]["name"] == "x-api-key"
-    assert (await http.get(f"/a2a/{made['assistant_id']}/.well-known/agent-card.json")).json() == card
+    assert (await http.get(f"/a2a/{created['assistant_id']}/.well-known/agent-card.json")).json() == card
     assert (await http.get("/.well-known/agent-card.json")).status_code == 422
     async with httpx.AsyncClient() as unknown:
         assert (
@@ -180,8 +180,8 @@ def _parse(stream: str) -> list[Any]:
 
 
 def _join(updates: list[Any]) -> str:
-    shown = ""
+    answer = ""
     for one in updates:
         part = "".join(part["text"] for part in one["artifact"]["parts"])
-        shown = shown + part if one["append"] else part
-    return shown
+        answer = answer + part if one["append"] else part
+    return answer

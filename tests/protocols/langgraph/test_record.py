@@ -100,9 +100,9 @@ async def test_each_run_of_a_thread_is_exported_once_with_the_prompts_that_its_m
         await run_in(client, thread, "dialogue", input={"messages": [("user", "pepper")]}),
     ]
     rows = [row for row in await export(key_database, tmp_path / "rows.jsonl") if UUID(row["run_id"]) in begun]
-    told = [(UUID(row["run_id"]), [message["content"] for message in row["messages"]]) for row in rows]
+    prompts = [(UUID(row["run_id"]), [message["content"] for message in row["messages"]]) for row in rows]
     salt = ["salt", "You said salt and so on", "yes", "You said yes and so on"]
-    assert sorted(told, key=lambda one: begun.index(one[0])) == [
+    assert sorted(prompts, key=lambda one: begun.index(one[0])) == [
         (begun[0], salt[:2]),
         (begun[1], salt),
         (begun[2], [*salt, "pepper", "You said pepper and so on"]),

@@ -89,9 +89,9 @@ async def test_the_page_lists_each_run_of_a_thread_once_and_in_order(client: Cli
     for request in ({"input": {"messages": [("user", "salt")]}}, {"command": {"resume": "yes"}}):
         ids.append((await client.runs.create(thread, "dialogue", **request))["run_id"])
         await client.runs.join(thread, ids[-1])
-    shown = (await page.get(f"/threads/{thread}")).json()
-    assert [one["id"] for one in shown["runs"]] == ids
-    assert [one["interrupted"] for one in shown["runs"]] == [False, False]
+    listing = (await page.get(f"/threads/{thread}")).json()
+    assert [one["id"] for one in listing["runs"]] == ids
+    assert [one["interrupted"] for one in listing["runs"]] == [False, False]
     listed = (await page.get("/runs", params={"thread_id": thread})).json()["items"]
     assert [one["id"] for one in listed] == ids[::-1]
 

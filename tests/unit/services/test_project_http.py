@@ -21,7 +21,7 @@ SECTIONS: list[tuple[str, dict[str, Any], Any]] = [
 def test_two_projects_with_settings_of_the_server_are_an_error_that_names_both_files(
     key: str, section: dict[str, Any], read: Any, tmp_path: Path
 ) -> None:
-    projects = [with_graph(tmp_path / name, **{key: section}) for name in ("first", "second")]
+    projects = [write_project(tmp_path / name, key, section) for name in ("first", "second")]
     with pytest.raises(InvalidInput, match=key) as raised:
         read(os.pathsep.join(str(one) for one in projects))
     for one in projects:
@@ -33,3 +33,8 @@ def test_one_project_with_settings_is_not_disturbed_by_others(tmp_path: Path) ->
     http = read_http_settings(f"{plain}{os.pathsep}{own}")
     assert (http.disabled_routes, http.configurable_headers) == (frozenset({"store"}), RUN_HEADERS)
     assert read_http_settings(str(plain)).disabled_routes == frozenset()
+
+
+def write_project(folder: Path, key: str, section: dict[str, Any]) -> Path:
+    more: Any = {key: section}
+    return with_graph(folder, **more)

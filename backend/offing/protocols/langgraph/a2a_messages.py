@@ -138,8 +138,10 @@ def render_status(view: LangGraphRunView) -> dict[str, Any]:
     row = view.row
     status: dict[str, Any] = {"state": find_state(view), "timestamp": row.updated_at.isoformat()}
     if view.interrupts:
-        asked = [{"id": one.id, "prompt": one.prompt.prompt, "detail": one.prompt.detail} for one in view.interrupts]
-        texts = [_text_part("\n".join(one["prompt"] for one in asked)), _data_part({"interrupts": asked})]
+        questions = [
+            {"id": one.id, "prompt": one.prompt.prompt, "detail": one.prompt.detail} for one in view.interrupts
+        ]
+        texts = [_text_part("\n".join(one["prompt"] for one in questions)), _data_part({"interrupts": questions})]
         status["message"] = _render_message(view, "status", "agent", texts)
     elif (failure := describe_failure(row)) is not None:
         parts = [_text_part(f"{failure['error']}: {failure['message']}")]
@@ -177,13 +179,13 @@ def _read_values(view: LangGraphRunView) -> dict[str, Any] | None:
 def _list_messages(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return roles and texts of the messages in a state: those of persons and of models that have a text."""
     messages: Any = values.get("messages")
-    found: list[tuple[str, str]] = []
+    matches: list[tuple[str, str]] = []
     for one in cast(list[Any], messages) if isinstance(messages, list) else ():
         message = cast(dict[str, Any], one) if isinstance(one, dict) else {}
         role = {"human": "user", "ai": "agent", "AIMessageChunk": "agent"}.get(str(message.get("type")))
         if role and (text := read_text(message.get("content"))):
-            found.append((role, text))
-    return found
+            matches.append((role, text))
+    return matches
 
 
 def read_text(content: Any) -> str:

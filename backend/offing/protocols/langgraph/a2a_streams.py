@@ -26,7 +26,7 @@ class AnswerDraft:
 
     _texts: dict[str, str] = field(default_factory=dict[str, str])
     """What was written of each message, by id."""
-    _shown: str = ""
+    _shown_id: str = ""
     """Id of the message that is shown. Empty means none."""
 
     def add(self, event: KeptEvent) -> tuple[str, bool] | None:
@@ -37,13 +37,13 @@ class AnswerDraft:
         message = _read_message(event)
         id, kind = str(message.get("id")), message.get("type")
         if kind == "remove":
-            was_shown = self._texts.pop(id, "") and id == self._shown
-            return ("", False) if was_shown else None
+            was_shown_id = self._texts.pop(id, "") and id == self._shown_id
+            return ("", False) if was_shown_id else None
         text = read_text(message.get("content"))
         if kind not in ("ai", "AIMessageChunk") or not text:
             return None
-        before, continues = self._texts.get(id, ""), id == self._shown
-        self._shown = id
+        before, continues = self._texts.get(id, ""), id == self._shown_id
+        self._shown_id = id
         if kind == "ai":  # a whole message
             self._texts[id] = text
             return (text, False) if text != before or not continues else None

@@ -73,7 +73,7 @@ MAX_SCHEMAS = 500
 """Number of input schemas that are kept."""
 
 _input_schemas: dict[tuple[str, str], Mapping[str, Any]] = {}
-"""By name and version, because making one takes up to 40 ms."""
+"""By name and version, because making one needs up to 40 ms."""
 
 
 async def read_input_schema(graph: Graph) -> Mapping[str, Any]:

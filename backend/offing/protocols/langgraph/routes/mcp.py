@@ -104,9 +104,9 @@ async def _answer(caller: Caller, message: RpcRequest) -> Mapping[str, Any]:
 
 
 def _initialize(params: InitializeParams) -> Mapping[str, Any]:
-    wanted = params.protocolVersion
+    requested = params.protocolVersion
     return {
-        "protocolVersion": wanted if wanted in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[0],
+        "protocolVersion": requested if requested in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[0],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": {"name": "offing", "title": "Offing", "version": version("offing")},
     }
