@@ -150,7 +150,7 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
 async def interrupted(api: Api) -> str:
     """A run of a LangGraph client that stopped at an interrupt."""
     thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
-    body = {"assistant_id": "approval", "input": {"topic": "go", "decisions": []}}
+    body: dict[str, Any] = {"assistant_id": "approval", "input": {"topic": "go", "decisions": []}}
     run = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=body)).json()["run_id"]
     claim = await runs.claim_run(api.database, UUID(run), "worker", 600)
     assert claim is not None
