@@ -41,6 +41,7 @@ interface Known {
   active: string;
   asked: string;
   of_langgraph: string;
+  interrupted: string;
   number: number;
   rollout: string;
   source: string;
@@ -329,6 +330,11 @@ test("input requests are read and responded to, and events are followed", async 
   const made = await client.fetchQuery(langGraphRunQuery(known.of_langgraph, 1));
   expect(made.interrupts).toEqual([]);
   await expect(respondToInterrupt(known.of_langgraph, "none", { text: "yes" })).rejects.toMatchObject({ status: 404 });
+  const [interrupt] = (await client.fetchQuery(langGraphRunQuery(known.interrupted, 1))).interrupts;
+  expect(interrupt?.prompt).toBe("May I go?");
+  expect((await client.fetchQuery(runs.runQuery(known.interrupted))).interrupted).toBe(true);
+  const resumed = await respondToInterrupt(known.interrupted, interrupt?.id ?? "", { text: "yes" });
+  expect(resumed.protocol).toBe("langgraph");
   const stop = new AbortController();
   const events = await fetch(`/api/v1/events?cursor=${encodeURIComponent(`${known.asked}:0`)}`, {
     signal: stop.signal,

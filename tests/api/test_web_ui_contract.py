@@ -20,9 +20,11 @@ from offing.models.policy_folder import PolicyHashes
 from offing.services import access, policies, prompt_library
 from offing.services.policies import PolicyRegistration
 from offing.settings import Settings
-from offing.storage import training_jobs
+from offing.storage import runs, training_jobs
 from offing.storage.training_jobs import CommittedStep
-from tests.api.conftest import Api, running
+from offing_workers.claimed_run import ClaimedRun
+from offing_workers.slice import Slice, SliceLimits
+from tests.api.conftest import GRAPHS, Api, running
 from tests.api.openapi_contract import Contract, Exchange, Recorder
 from tests.api.test_input_requests import SEND, waiting
 from tests.api.test_policy_versions import evaluated
@@ -32,8 +34,11 @@ from tests.mcp.servers import misbehaving_server
 from tests.model_provider import Received, Reply, WireServer, able
 from tests.model_provider.replies import Whole
 from tests.storage.rollouts import Collected
+from tests.workers.interrupted_runs import Nobody, RecordedDispatches
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
+
+WITH_INTERRUPT = f"{GRAPHS},tests.protocols.langgraph.graphs:approval"
 
 SECONDS = 300
 """For the client code to make all of its calls."""
@@ -65,7 +70,8 @@ async def watched(
     """The API with a record of all that went over the wire. It has one MCP server, and a search engine that is away."""
     async with misbehaving_server() as server:
         file = written(tmp_path, entry(server.url, "wiki"))
-        settings = settings.model_copy(update={"mcp_config": file, "searxng_url": "http://127.0.0.1:9"})
+        changes = {"mcp_config": file, "searxng_url": "http://127.0.0.1:9", "extra_graphs": WITH_INTERRUPT}
+        settings = settings.model_copy(update=changes)
         app = create_app(settings)
         app.add_middleware(Recorder, exchanges=exchanges)  # pyright: ignore[reportArgumentType]
         async with running(app, settings, app_url, other_tenant) as api:
@@ -86,7 +92,7 @@ def operations_of_the_page() -> set[tuple[str, str]]:
 
 
 def is_expected_problem(exchange: Exchange) -> bool:
-    """Whether the client code expects it: an added server must be on the internet, and an interrupt needs a worker."""
+    """Whether the client code expects it: an added server must be on the internet, and an interrupt is looked for."""
     return (exchange.method, exchange.path, exchange.status) == (
         "PUT",
         "/api/v1/installation/mcp-servers/other",
@@ -134,11 +140,33 @@ async def stored(api: Api, owner_url: str, folder: Path) -> dict[str, Any]:
     thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
     of_langgraph = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=body)).json()["run_id"]
     return {
-        "of_langgraph": of_langgraph,
+        "of_langgraph": of_langgraph, "interrupted": await interrupted(api),
         "ended": str(ended), "active": str(await api.submit()), "asked": str(request), "number": numbers[0],
         "rollout": str(rollout), "source": str(source), "text_id": str(report.citations[0].span.text_id),
         "versions": [str(row.id) for row, _ in versions], "library": str(library.id), "job": job,
     }  # fmt: skip
+
+
+async def interrupted(api: Api) -> str:
+    """A run of a LangGraph client that stopped at an interrupt."""
+    thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
+    body: dict[str, Any] = {"assistant_id": "approval", "input": {"topic": "go", "decisions": []}}
+    run = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=body)).json()["run_id"]
+    claim = await runs.claim_run(api.database, UUID(run), "worker", 600)
+    assert claim is not None
+    dependencies = api.app.state.dependencies
+    work = Slice(
+        api.database,
+        Nobody(),
+        RecordedDispatches(),
+        dependencies.graphs,
+        claim,
+        ClaimedRun(claim.fence),
+        SliceLimits(600, 5, 60.0),
+        run_streams=dependencies.run_streams,
+    )
+    await work.advance_run()
+    return run
 
 
 def serve_model(request: Received) -> Reply:

@@ -62,6 +62,8 @@ PROSE = {
 }
 
 ALLOWED: dict[tuple[str, str], str] = {
+    ("backend/offing/protocols/langgraph/a2a_messages.py", "canceled"): "a state of A2A's tasks",
+    ("tests/protocols/langgraph/test_a2a.py", "canceled"): "a state of A2A's tasks",
     ("", "at_most_once"): "the term for such side effects",
     ("graphs/offing_graphs/agentflow/prompts.py", "stands on"): "a prompt, which recorded rollouts contain",
     ("graphs/offing_graphs/shared/text_reports.py", "stands on"): "a prompt, which recorded rollouts contain",

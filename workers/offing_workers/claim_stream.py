@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from offing.bus.run_streams import RunStreams, StreamEvent, StreamSender
@@ -15,6 +15,18 @@ FIRST_POSITION = -2
 """The position of a claim that begins with the input."""
 
 MAX_STEP = 2**31
+
+
+class EventSink(Protocol):
+    """Takes the events of one claim of a run."""
+
+    async def open(self, paths: CallPathTracker | None, position: int, *, was_lost: bool) -> None: ...
+
+    def pass_checkpoint(self, step: int) -> None: ...
+
+    def send(self, name: str, data: Any) -> None: ...
+
+    async def end(self) -> None: ...
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from offing.core.checkpoint import StoredCheckpoint
 from offing.core.errors import InvalidInput
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import FencingToken
+from offing.kernel.call_path import CallPathTracker
 from offing.kernel.checkpointer import DELTA_COUNTERS_KEY
 from offing.kernel.execution import compile_graph
 from offing.kernel.replay import THREAD_ID, ReplayOpening
@@ -43,9 +44,13 @@ class ReplaySaver(InMemorySaver):
 class _SilentStream:
     """Takes the events of a replay, which nobody follows."""
 
-    def send(self, name: str, data: Any) -> None: ...
+    async def open(self, paths: CallPathTracker | None, position: int, *, was_lost: bool) -> None: ...
 
     def pass_checkpoint(self, step: int) -> None: ...
+
+    def send(self, name: str, data: Any) -> None: ...
+
+    async def end(self) -> None: ...
 
 
 async def load_opening(database: Database, tenant_id: UUID, row: RunRow, graph: Graph) -> ReplayOpening | None:
@@ -70,8 +75,7 @@ async def load_opening(database: Database, tenant_id: UUID, row: RunRow, graph: 
         start = await _load_start(connection, store, row) if needs_state else None
     if start is not None and (stored.arguments.command or {}).get("resume") is not None:
         _check_resumed(row, graph)
-    stream: Any = _SilentStream()
-    run = LangGraphRun(tenant_id, row, stored, stream, choose_encoder(stored.arguments))
+    run = LangGraphRun(tenant_id, row, stored, _SilentStream(), choose_encoder(stored.arguments))
     return ReplayOpening(run.build_input(), run.build_invocation(has_begun=False), start)
 
 

@@ -29,7 +29,7 @@ from offing.storage import langgraph_runs, langgraph_threads
 from offing.storage.langgraph_runs import StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import Release, RunRow
-from offing_workers.claim_stream import ClaimStream, open_claim_stream
+from offing_workers.claim_stream import EventSink, open_claim_stream
 
 USER_KEYS = ("langgraph_auth_user", "langgraph_auth_user_id", "langgraph_auth_permissions")
 """Keys of `configurable` that say for whom a run is executed."""
@@ -45,7 +45,7 @@ class LangGraphRun:
     tenant_id: UUID
     row: RunRow
     stored: StoredArguments
-    stream: ClaimStream
+    stream: EventSink
     encoder: EventEncoder | ThreadEventEncoder
 
     @property

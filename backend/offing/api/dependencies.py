@@ -31,10 +31,12 @@ from offing.sdk import Graph
 from offing.services import graphs, webhooks
 from offing.services.access import CachedAuthenticator
 from offing.services.health import SandboxCheck
+from offing.services.langgraph_auth import ProjectAuth
 from offing.services.library_models import LibraryModels, open_library_models
 from offing.services.mcp_settings import McpReview
 from offing.services.metrics import MetricsExporter
-from offing.services.project_auth import ProjectAuthLoader, open_project_auth
+from offing.services.project_auth import open_project_auth
+from offing.services.project_objects import ProjectObjectLoader
 from offing.services.search_engines import SearchTrial
 from offing.settings import Settings, get_app_database_url, get_redis_url
 from offing.storage.pool import Database
@@ -56,7 +58,7 @@ class AppDependencies:
     public_limits: PublicLimits
     """Limits the requests of readers without an account."""
     graphs: Mapping[str, Graph]
-    project_auth: ProjectAuthLoader
+    project_auth: ProjectObjectLoader[ProjectAuth]
     """The Auth object of the LangGraph project that is served."""
     metrics: MetricsExporter
     default_engine: EngineConfig

@@ -159,6 +159,7 @@ RUN_EXAMPLE: Example = {
     "archived_at": None,
     "match": None,
     "pending_input_requests": 0,
+    "interrupted": False,
     "forked_from_id": None,
     "forked_at_seq": None,
 }

@@ -93,7 +93,7 @@ class _RunPosition:
 def _state_key(detail: RunWithLiveStatus) -> tuple[object, ...]:
     summary, run = detail.summary, detail.summary.run
     what = (run.status, run.waiting_for, run.usage, run.last_seq, run.pause_requested)
-    return (*what, summary.title, summary.labels, summary.pending_input_requests)
+    return (*what, summary.title, summary.labels, summary.pending_input_requests, summary.is_interrupted)
 
 
 class RunEventFeed:

@@ -115,6 +115,7 @@ def _describe_run(summary: RunSummary, match: RunMatch | None = None) -> dict[st
         "pinned_at": labels.pinned_at and labels.pinned_at.isoformat(),
         "archived_at": labels.archived_at and labels.archived_at.isoformat(),
         "pending_input_requests": summary.pending_input_requests,
+        "interrupted": summary.is_interrupted,
         **({"match": {"location": match.location, "excerpt": match.excerpt}} if match else {}),
     }
 

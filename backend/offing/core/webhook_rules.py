@@ -41,8 +41,11 @@ class WebhookRules:
 
     def find_problem(self, url: str) -> str:
         """Return why the project does not allow an address. Empty means that it does."""
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS.get(parts.scheme)
+        try:
+            parts = urlsplit(url)
+            host, port = (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS.get(parts.scheme)
+        except ValueError as error:
+            return f"it is no address: {error}"
         if self.max_url_length is not None and len(url) > self.max_url_length:
             return f"the address has more than {self.max_url_length} characters, which webhooks.url forbids"
         if self.needs_https and parts.scheme != "https":

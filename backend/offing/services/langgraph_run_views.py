@@ -45,6 +45,10 @@ class LangGraphRunView:
     interrupts: tuple[WaitingInterrupt, ...]
     """Empty also if another run followed in the thread."""
 
+    @property
+    def has_ended(self) -> bool:
+        return self.row.status in TERMINAL_STATUSES
+
     def get_interrupt(self, interrupt_id: str) -> WaitingInterrupt:
         """Return an interrupt that waits. Raises NotFound."""
         for one in self.interrupts:

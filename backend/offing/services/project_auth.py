@@ -3,10 +3,6 @@
 Without one, API keys apply.
 """
 
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 from offing.services.langgraph_auth import ProjectAuth
 from offing.services.project_objects import ProjectKey, ProjectObjectLoader
 from offing.settings import Settings
@@ -19,15 +15,6 @@ AUTH = ProjectKey(
 )
 
 
-class ProjectAuthLoader(ProjectObjectLoader[ProjectAuth]):
-    """Loads the `Auth` object of the projects among the paths, again when they change."""
-
-    def __init__(
-        self, paths: str, data_dir: Path, *, reload: bool = False, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        super().__init__(AUTH, paths, data_dir, reload=reload, clock=clock)
-
-
-def open_project_auth(settings: Settings) -> ProjectAuthLoader:
-    """Return the loader for these settings."""
-    return ProjectAuthLoader(settings.graph_paths, settings.home, reload=settings.graph_reload)
+def open_project_auth(settings: Settings) -> ProjectObjectLoader[ProjectAuth]:
+    """Return what loads the `Auth` object of the projects of these settings, again when they change."""
+    return ProjectObjectLoader(AUTH, settings.graph_paths, settings.home, reload=settings.graph_reload)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from offing.core.errors import InvalidInput
 from offing.core.webhook_rules import WebhookRules
 from offing.services.graph_folders import BrokenGraphProject, list_projects
 from offing.services.langgraph_projects import LangGraphProject, find_langgraph_config, read_project_env
+from offing.services.project_http import find_one_project
 
 
 def read_webhook_rules(paths: str) -> WebhookRules:
@@ -14,16 +14,15 @@ def read_webhook_rules(paths: str) -> WebhookRules:
     Raises InvalidInput if two projects have some, or if one of them cannot be read: without its rules, a secret could
     be sent to an address that it does not allow.
     """
-    rules: list[WebhookRules] = []
+    projects: list[LangGraphProject] = []
     for one in list_projects(paths) if paths else ():
         if isinstance(one, BrokenGraphProject):
             if find_langgraph_config(one.path) is not None:
                 raise one.error
-        elif one.langgraph and one.langgraph.config.webhooks != WebhookRules():
-            rules.append(one.langgraph.config.webhooks)
-    if len(rules) > 1:
-        raise InvalidInput("webhooks", "two projects have rules for webhooks", "Serve them separately.")
-    return rules[0] if rules else WebhookRules()
+        elif one.langgraph:
+            projects.append(one.langgraph)
+    chosen = find_one_project(projects, "webhooks", lambda project: project.config.webhooks != WebhookRules())
+    return chosen.config.webhooks if chosen else WebhookRules()
 
 
 def check_webhook_headers(project: LangGraphProject, variables: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ class RunFilter:
     kind: Literal["interactive", "rollout"] = "interactive"
     status_group: StatusGroup | None = None
     waiting_for_person: bool = False
-    """Only runs with a pending input request."""
+    """Only runs with a pending input request, or that stopped at an interrupt of their graph."""
     tag: str | None = None
     pinned: bool | None = None
     archived: bool | None = None
@@ -38,10 +38,31 @@ class RunFilter:
     """Only the latest run of each thread: of those that are archived, and of those that are not."""
 
 
-WAITS_FOR_PERSON = """
-    ended_at is null
-    and exists (select from input_request where input_request.run_id = run.id and responded_at is null)
+STOPPED_AT_INTERRUPT = "status = 'done' and protocol = 'langgraph' and error is null"
+"""Whether a run may have stopped at an interrupt of its graph. A run that was cancelled there does not wait."""
+
+IS_INTERRUPTED = f"""
+    ({STOPPED_AT_INTERRUPT}
+     and exists (select from langgraph_thread interrupted
+                  where interrupted.thread_id = run.thread_id and interrupted.status = 'interrupted'
+                    and interrupted.gone_at is null)
+     and not exists (select from run later where later.thread_id = run.thread_id
+                        and (later.created_at, later.id) > (run.created_at, run.id)))
 """
+"""Whether a run stopped at an interrupt or a breakpoint of its graph, and no run of its thread followed."""
+
+WAITS_FOR_PERSON = f"""
+    run.id = any(array(
+      select asking.run_id from input_request asking join run on run.id = asking.run_id
+       where asking.responded_at is null and run.ended_at is null
+      union all
+      select last.id from langgraph_thread interrupted
+       cross join lateral (select id from run where run.thread_id = interrupted.thread_id
+                            order by created_at desc, id desc limit 1) last
+       where interrupted.status = 'interrupted' and interrupted.gone_at is null))
+    and (ended_at is null or ({STOPPED_AT_INTERRUPT}))
+"""
+"""The ids come first: there are few of them, and the planner would else read every run."""
 
 
 CITES_SOURCE = "run.id in (select run_id from citation where citation.source_id = %(cites)s)"

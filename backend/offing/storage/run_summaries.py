@@ -16,7 +16,7 @@ from offing.core.step_summary import SUMMARIZED_CALLS
 from offing.storage import runs
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
-from offing.storage.run_filter import RunFilter, get_parameters, list_conditions
+from offing.storage.run_filter import IS_INTERRUPTED, RunFilter, get_parameters, list_conditions
 from offing.storage.run_labels import NO_LABELS, RunLabels
 from offing.storage.runs import RunRow
 from offing.storage.steps import step_from_row
@@ -28,7 +28,8 @@ SUMMARY_COLUMNS = f"""
     coalesce(nullif(title, ''),
              (select body->>'title' from report where report.run_id = run.id order by version desc limit 1)),
     title, array(select tag from run_tag where run_tag.run_id = run.id order by position), pinned_at, archived_at,
-    (select count(*) from (select from run other where other.thread_id = run.thread_id limit 100) as of_thread)
+    (select count(*) from (select from run other where other.thread_id = run.thread_id limit 100) as of_thread),
+    {IS_INTERRUPTED}
 """
 
 GET_RUN_SUMMARY = f"select {SUMMARY_COLUMNS} from run where id = %s"
@@ -112,6 +113,8 @@ class RunSummary:
     labels: RunLabels = NO_LABELS
     thread_run_count: int = 1
     """Number of runs of its thread, at most 100."""
+    is_interrupted: bool = False
+    """Whether it stopped at an interrupt or a breakpoint of its graph, and no run of its thread followed."""
 
     @property
     def page_key(self) -> PageKey:
@@ -309,6 +312,6 @@ async def list_runs_of_threads(connection: Connection, thread_ids: Sequence[UUID
 
 
 def _summary_from_row(row: Sequence[Any]) -> RunSummary:
-    *columns, lease_until, questions, title, given_title, tags, pinned_at, archived_at, thread_runs = row
+    *columns, lease_until, questions, title, given_title, tags, pinned_at, archived_at, thread_runs, interrupted = row
     labels = RunLabels(given_title, tuple(tags), pinned_at, archived_at)
-    return RunSummary(runs.run_from_row(columns), title, lease_until, questions, labels, thread_runs)
+    return RunSummary(runs.run_from_row(columns), title, lease_until, questions, labels, thread_runs, interrupted)

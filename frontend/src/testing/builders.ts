@@ -55,6 +55,7 @@ export function aRun(part: Partial<RunDetail> = {}): RunDetail {
     pinned_at: null,
     archived_at: null,
     pending_input_requests: 0,
+    interrupted: false,
     thread_runs: 1,
     live: null,
     step_marks: "",

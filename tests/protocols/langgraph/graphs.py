@@ -214,6 +214,13 @@ def build_nested_approval() -> Any:
     return untyped(Approval).add_node("inner", inner.compile()).add_edge(START, "inner").compile()
 
 
+def build_dialogue() -> Any:
+    """A model, a person who is asked, and the model again."""
+    builder = untyped(MessagesState).add_node("open", chat).add_node("close", chat)
+    builder.add_node("approve", lambda _: {"messages": [("user", interrupt({"question": "Is that fine?"}))]})  # pyright: ignore[reportUnknownLambdaType]
+    return builder.add_edge(START, "open").add_edge("open", "approve").add_edge("approve", "close").compile()
+
+
 class Whoami(TypedDict, total=False):
     seen: dict[str, Any]
 
@@ -249,6 +256,7 @@ conversation = register_langgraph("conversation", build_conversation, code_path=
 searcher = register_langgraph("searcher", build_searcher, code_path=__file__)
 whoami = register_langgraph("whoami", build_whoami, code_path=__file__)
 
+dialogue = register_langgraph("dialogue", build_dialogue, code_path=__file__, own_models=True)
 guide = register_langgraph("guide", build_guide, code_path=__file__)
 delegating = register_langgraph("delegating", build_delegating, code_path=__file__)
 nested_approval = register_langgraph("nested_approval", build_nested_approval, code_path=__file__)
@@ -267,5 +275,6 @@ NAMES = (
     "delegating",
     "nested_approval",
     "whoami",
+    "dialogue",
 )
 GRAPHS = ",".join(f"{__name__}:{name}" for name in NAMES)

@@ -76,6 +76,15 @@ RAW_BODIES = (
 IDS = ("thread_id", "run_id", "assistant_id", "cron_id", "checkpoint_id", "thread_ids", "run_ids", "ids")
 """Names of parameters and fields that hold ids."""
 
+KINDS = {
+    "thread_ids": "thread_id",
+    "run_ids": "run_id",
+    "ids": "thread_id",
+    "contextId": "thread_id",
+    "taskId": "run_id",
+}
+"""What the ids of a field are of, where its name does not say so."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -110,6 +119,8 @@ def list_routes() -> tuple[list[Route], Mapping[str, Any]]:
         for method, operation in operations.items():
             content = operation.get("requestBody", {}).get("content", {})
             schema = content.get("application/json", {}).get("schema")
+            if method == "post":
+                schema = next((known for start, known in OWN_BODIES.items() if path.startswith(start)), schema)
             if path.endswith("/commands"):
                 schema = COMMAND
             routes.append(Route(method.upper(), path, operation.get("parameters", ()), schema))
@@ -150,6 +161,51 @@ COMMAND = _object(
     ),
 )
 """A command of the thread-centric protocol. Its route reads the body itself, and so describes none."""
+
+
+def _message(methods: Sequence[str], params: Mapping[str, Any]) -> dict[str, Any]:
+    required = {"required": ["jsonrpc", "method", "id", "params"]}
+    identifier = {"anyOf": [{"type": "integer"}, TEXT]}
+    return _object(jsonrpc={"enum": ["2.0"]}, id=identifier, method={"enum": methods}, params=params) | required
+
+
+PART = _object(kind={"enum": ["text", "data", "file"]}, text=TEXT, data=_object())
+
+OWN_BODIES = {
+    "/mcp": _message(
+        ("initialize", "ping", "tools/list", "tools/call", "resources/list"),
+        _object(
+            name={"enum": ["trail", "chatter", "approval", "agentflow", "nothing", ""]},
+            arguments=_object(),
+            cursor=TEXT,
+            protocolVersion=TEXT,
+            capabilities=_object(),
+        )
+        | {"required": ["name", "arguments"]},
+    ),
+    "/a2a/": _message(
+        ("message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/resubscribe", "tasks/list"),
+        _object(
+            id=TEXT,
+            historyLength={"type": "integer"},
+            metadata=_object(),
+            message=_object(
+                role={"enum": ["user", "user", "agent"]},
+                messageId=TEXT,
+                contextId=TEXT,
+                taskId=TEXT,
+                parts={
+                    "type": "array",
+                    "items": _object(kind={"enum": ["text", "data", "file"]}, text=TEXT, data=_object()),
+                },
+            )
+            | {"required": ["role", "parts"]},
+            configuration=_object(blocking={"type": "boolean"}, pushNotificationConfig=_object(url=TEXT)),
+        )
+        | {"required": ["message", "id"]},
+    ),
+}
+"""Bodies that their routes read themselves, by the beginning of the path."""
 
 
 @dataclass(frozen=True)
@@ -250,6 +306,9 @@ class HostileGenerator:
 
     def _string(self, name: str) -> str:
         known = {
+            "id": (self._id("run_id"),),
+            "contextId": (self._id("contextId"),),
+            "taskId": (self._id("taskId"),),
             "graph_id": ("trail", "chatter", "approval", "nested"),
             "schedule": ("* * * * *", "0 0 31 2 *", "*/0 * * * *", "61 * * * *", "0 0 * * 8", "@daily", "* " * 90),
             "timezone": ("UTC", "Europe/Oslo", "../../etc/passwd", "Mars/Olympus"),
@@ -304,7 +363,7 @@ class HostileGenerator:
 
     def _id(self, name: str) -> str:
         """Return an id: mostly one that exists, of the caller or of another tenant."""
-        kind = {"thread_ids": "thread_id", "run_ids": "run_id", "ids": "thread_id"}.get(name, name)
+        kind = KINDS.get(name, name)
         fraction = self.random.random()
         if fraction < 0.45 and self.own.get(kind):
             return self.random.choice(self.own[kind])

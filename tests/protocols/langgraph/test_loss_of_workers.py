@@ -21,6 +21,7 @@ from offing.settings import Settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.api.conftest import serving
+from tests.e2e.test_web_ui import CHROMIUM, browser_is_here
 from tests.protocols.langgraph.loss_graphs import LOSS_GRAPHS, describe_attempt
 from tests.protocols.langgraph.test_javascript import run_script
 from tests.workers.conftest import start_worker
@@ -274,6 +275,15 @@ async def test_the_accumulators_of_use_stream_drop_what_is_withdrawn(scene: Scen
     losing = asyncio.create_task(asyncio.to_thread(_lose_worker_when_written, scene, folders))
     await script
     await losing
+
+
+async def test_a_page_with_use_stream_drops_what_is_withdrawn_and_shows_every_message_once(scene: Scene) -> None:
+    browser_is_here()
+    more = {"OFFING_FOLDER": str(scene.folder), "OFFING_CHROMIUM": str(CHROMIUM)}
+    losing = asyncio.create_task(asyncio.to_thread(_lose_worker_when_written, scene, [scene.folder]))
+    await run_script("use-stream-loss.mjs", scene.client, scene.base, **more)
+    await losing
+    assert scene.count_attempts() == 2
 
 
 def _lose_worker_when_written(scene: Scene, folders: Sequence[Path]) -> None:

@@ -74,12 +74,16 @@ async def test_the_metrics_of_the_surface_need_a_key(app_url: str, redis_url: st
 
 async def test_a_project_names_origins_and_turns_routes_off(app_url: str, redis_url: str, tmp_path: Path) -> None:
     http = {"cors": {"allow_origin_regex": r"https://.*\.example"}, "disable_store": True, "disable_meta": True}
+    http |= {"disable_mcp": True, "disable_a2a": True}
     project = with_graph(tmp_path / "project", http=http)
     async with serving_project(app_url, redis_url, graph_paths=str(project), home=tmp_path / "home") as client:
         created = await client.post("/langgraph/threads", json={}, headers={"Origin": CHAT})
         assert created.headers["access-control-allow-origin"] == CHAT
         assert (await client.post("/langgraph/store/items/search", json={})).status_code == 404
         assert (await client.get("/langgraph/info")).status_code == 404
+        assert (await client.post("/langgraph/mcp", json={})).status_code == 404
+        assert (await client.post("/langgraph/a2a/trail", json={})).status_code == 404
+        assert (await client.get("/langgraph/.well-known/agent-card.json?assistant_id=trail")).status_code == 404
         assert (await client.get("/langgraph/ok")).json() == {"ok": True}
 
 

@@ -1,16 +1,21 @@
 """Runs of LangGraph's clients in the record: replays, and what an export has of them."""
 
+import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.exports.format import FORMATS, ExportOptions
 from offing.kernel.replay import ReplayResult
+from offing.services import trajectories
 from offing.services.graphs import open_registry
 from offing.storage import retention
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.trajectories import TrajectoryQuery
 from offing_workers.replay import replay_run
 from tests.protocols.langgraph.conftest import ENVIRONMENT, Client
 from tests.protocols.langgraph.graphs import GRAPHS
@@ -83,6 +88,36 @@ async def test_a_replay_says_that_the_state_of_the_thread_is_not_stored_any_more
     assert interrupted != resumed
     with pytest.raises(InvalidInput, match="a graph with subgraphs"):
         await replay_run(key_database, LOCAL_TENANT, resumed, open_registry(GRAPHS))
+
+
+async def test_each_run_of_a_thread_is_exported_once_with_the_prompts_that_its_model_got(
+    client: Client, key_database: Database, tmp_path: Path
+) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    begun = [
+        await run_in(client, thread, "dialogue", input={"messages": [("user", "salt")]}),
+        await run_in(client, thread, "dialogue", command={"resume": "yes"}),
+        await run_in(client, thread, "dialogue", input={"messages": [("user", "pepper")]}),
+    ]
+    rows = [row for row in await export(key_database, tmp_path / "rows.jsonl") if UUID(row["run_id"]) in begun]
+    prompts = [(UUID(row["run_id"]), [message["content"] for message in row["messages"]]) for row in rows]
+    salt = ["salt", "You said salt and so on", "yes", "You said yes and so on"]
+    assert sorted(prompts, key=lambda one: begun.index(one[0])) == [
+        (begun[0], salt[:2]),
+        (begun[1], salt),
+        (begun[2], [*salt, "pepper", "You said pepper and so on"]),
+    ]
+    taught = [[m["content"] for m in row["messages"] if m.get("weight")] for row in rows]
+    assert sorted(taught) == [["You said pepper and so on"], ["You said salt and so on"], ["You said yes and so on"]]
+
+
+async def export(database: Database, out: Path) -> list[Any]:
+    async with database.transaction(LOCAL_TENANT) as connection:
+        await connection.execute("update tenant set training_opt_in = true")
+    query = TrajectoryQuery(kind="interactive", graph="dialogue")
+    chosen = FORMATS["jsonl_chat"]
+    await trajectories.export_trajectories(database, LOCAL_TENANT, query, chosen, ExportOptions(), None, out)
+    return [json.loads(line) for line in out.read_bytes().splitlines()]  # noqa: ASYNC240
 
 
 async def test_a_run_that_differs_from_its_record_is_found(client: Client, key_database: Database) -> None:

@@ -83,6 +83,55 @@ async def test_a_response_on_the_page_starts_the_run_that_continues_from_an_inte
     assert (await page.post(f"{at}/{interrupt['id']}/response", json={"text": "again"})).status_code == 404
 
 
+async def test_the_page_lists_each_run_of_a_thread_once_and_in_order(client: Client, page: httpx.AsyncClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    ids: list[str] = []
+    for request in ({"input": {"messages": [("user", "salt")]}}, {"command": {"resume": "yes"}}):
+        ids.append((await client.runs.create(thread, "dialogue", **request))["run_id"])
+        await client.runs.join(thread, ids[-1])
+    listing = (await page.get(f"/threads/{thread}")).json()
+    assert [one["id"] for one in listing["runs"]] == ids
+    assert [one["interrupted"] for one in listing["runs"]] == [False, False]
+    listed = (await page.get("/runs", params={"thread_id": thread})).json()["items"]
+    assert [one["id"] for one in listed] == ids[::-1]
+
+
+async def test_an_interrupted_run_waits_for_a_person_until_a_run_follows(
+    client: Client, page: httpx.AsyncClient
+) -> None:
+    async def read() -> tuple[bool, bool, bool, int]:
+        listed = (await page.get("/runs", params={"waiting_for_person": True})).json()["items"]
+        summary = (await page.get(f"/runs/{id}")).json()
+        of_thread = (await page.get("/runs", params={"thread_id": thread})).json()["items"]
+        marked = next(one["interrupted"] for one in of_thread if one["id"] == id)
+        count = (await page.get("/runs/counts")).json()["waiting_for_person"]
+        return summary["interrupted"], marked, any(one["id"] == id for one in listed), count
+
+    before = (await page.get("/runs/counts")).json()["waiting_for_person"]
+    thread = (await client.threads.create())["thread_id"]
+    id = (await client.runs.create(thread, "approval", input={"topic": "go", "decisions": []}))["run_id"]
+    await client.runs.join(thread, id)
+    assert await read() == (True, True, True, before + 1)
+    await client.runs.wait(thread, "approval", command={"resume": "yes"})
+    assert await read() == (False, False, False, before)
+
+
+async def test_neither_a_cancelled_run_nor_one_at_its_end_waits_for_a_person(
+    client: Client, page: httpx.AsyncClient
+) -> None:
+    before = (await page.get("/runs/counts")).json()["waiting_for_person"]
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "trail", input={"seen": []})
+    run = await client.runs.create(thread, "trail", input={"seen": [], "delay": 60})
+    await client.runs.cancel(thread, run["run_id"], wait=True)
+    assert (await client.threads.get(thread))["status"] == "interrupted"
+    assert (await page.get(f"/runs/{run['run_id']}")).json()["interrupted"] is False
+    await client.runs.wait(None, "approval", input={"topic": "go", "decisions": []})  # a run without a thread
+    assert (await page.get("/runs/counts")).json()["waiting_for_person"] == before + 1
+    for one in (await page.get("/runs", params={"waiting_for_person": True})).json()["items"]:
+        assert (await page.delete(f"/runs/{one['id']}")).status_code == 200
+
+
 async def test_a_follow_up_that_is_asked_on_the_page_is_in_the_thread_of_the_client(
     client: Client, page: httpx.AsyncClient
 ) -> None:

@@ -45,6 +45,11 @@ def test_an_address_is_allowed_by_scheme_domain_port_and_length(url: str, proble
     assert bool(problem) == bool(message)
 
 
+@pytest.mark.parametrize("url", ["http://[::1", "https://example.com:port/x", "https://example.com:99999/"])
+def test_what_is_no_address_is_rejected(url: str) -> None:
+    assert WebhookRules().find_problem(url).startswith("it is no address")
+
+
 def test_without_rules_every_address_is_allowed() -> None:
     assert WebhookRules().find_problem("http://anywhere.example:1/") == ""
 

@@ -11,7 +11,8 @@ from langgraph_sdk import Auth
 from offing.core.errors import InvalidInput
 from offing.core.metadata_filter import matches_filter
 from offing.services.langgraph_auth import AccessDeniedError, AuthRequest, ProjectAuth
-from offing.services.project_auth import ProjectAuthLoader
+from offing.services.project_auth import AUTH as AUTH_KEY
+from offing.services.project_objects import ProjectObjectLoader
 from offing.storage.migrate import LOCAL_TENANT
 from tests.unit.services.test_graph_folders import Clock
 from tests.unit.services.test_langgraph_projects import configured, with_graph
@@ -129,8 +130,8 @@ def test_an_unknown_operator_is_an_error_and_hides_nothing_silently() -> None:
         matches_filter({"owner": {"$near": "ada"}}, {"owner": "ada"})
 
 
-def load(project: Path, home: Path) -> ProjectAuthLoader:
-    return ProjectAuthLoader(str(project), home, reload=True, clock=Clock())
+def load(project: Path, home: Path) -> ProjectObjectLoader[ProjectAuth]:
+    return ProjectObjectLoader(AUTH_KEY, str(project), home, reload=True, clock=Clock())
 
 
 def test_the_object_of_a_project_is_loaded_again_and_a_fault_keeps_the_last_one(tmp_path: Path) -> None:

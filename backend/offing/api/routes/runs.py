@@ -101,7 +101,7 @@ async def list_runs(
         Query(description="active: queued, running, waiting or paused. ended: done, failed or cancelled."),
     ] = None,
     waiting_for_person: Annotated[
-        bool, Query(description="true: only runs with an input request that waits for a person.")
+        bool, Query(description="true: only runs that wait for a person, at an input request or an interrupt.")
     ] = False,
     graph: Annotated[str | None, Query(max_length=100)] = None,
     thread_id: UUID | None = None,

@@ -286,6 +286,10 @@ class RunOut(ApiModel):
     )
     thread_runs: int = Field(default=1, description="Number of runs of its thread. At most 100 are counted.")
     pending_input_requests: int = Field(default=0, description="Number of input requests that wait for a person.")
+    interrupted: bool = Field(
+        default=False,
+        description="Whether it ended at an interrupt or a breakpoint of its graph, and no run of its thread followed.",
+    )
     forked_from_id: UUID | None = Field(
         default=None, description="The run that this run was forked from. null: it is not a fork."
     )
@@ -383,7 +387,7 @@ class RunPage(Page):
 class RunCountsOut(ApiModel):
     """Numbers of runs that are not archived, and of archived ones. 100 means 100 or more."""
 
-    waiting_for_person: int = Field(description="Runs with an input request that waits for a person.")
+    waiting_for_person: int = Field(description="Runs that wait for a person: at an input request or an interrupt.")
     active: int = Field(description="Runs that are queued, running, waiting or paused.")
     failed: int
     pinned: int

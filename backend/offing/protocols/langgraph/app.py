@@ -10,8 +10,10 @@ from offing.protocols.langgraph.access import authorize_thread
 from offing.protocols.langgraph.context import LangGraphContext, identify_caller
 from offing.protocols.langgraph.gate import RequestGate
 from offing.protocols.langgraph.routes import (
+    a2a,
     assistants,
     crons,
+    mcp,
     runs,
     stateless_runs,
     store,
@@ -30,6 +32,8 @@ ROUTERS = {
     "threads": (threads.router, thread_states.router, thread_streams.router),
     "assistants": (assistants.router,),
     "store": (store.router,),
+    "mcp": (mcp.router,),
+    "a2a": (a2a.router,),
 }
 """Routes by the groups that a project can turn off with `http.disable_<group>`, the most requested first, because a
 request is compared with one route after the other.

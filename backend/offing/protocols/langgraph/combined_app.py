@@ -4,9 +4,10 @@ import copy
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from fastapi.routing import iter_route_contexts
 from starlette.applications import Starlette
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
+from starlette.routing import BaseRoute, Match, get_route_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -17,6 +18,9 @@ Rejection = Callable[[Scope, bool], Awaitable[Response | None]]
 request is for LangGraph's API, where some paths need no caller.
 """
 
+IS_OWN = "offing.is_own_route"
+"""The key of a request's scope that says for which path and method the project was asked, and whether it answers."""
+
 
 class RouteChoice:
     """The innermost application: the project's routes, or LangGraph's API if they have no answer."""
@@ -25,6 +29,7 @@ class RouteChoice:
         """`authenticates`: the project's routes need a caller, too."""
         self.router, self.system = router, system
         self._find_rejection, self._authenticates = find_rejection, authenticates
+        self._segments = {_first_segment(str(one.path)) for one in iter_route_contexts(system.router.routes)}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.router, name)  # what a route asks of the router of its application
@@ -45,13 +50,24 @@ class RouteChoice:
     def has_own(self, scope: Scope) -> bool:
         """Return whether the project answers a request.
 
-        It does so with a route for its path and method, and otherwise where LangGraph's API has no route.
+        It does so with a route for its path and method, and otherwise where LangGraph's API has no paths. The API looks
+        for its route itself, so that it is not looked for twice.
         """
+        address, (known, is_own) = (scope["path"], scope.get("method")), scope.get(IS_OWN, (None, False))
+        if known != address:  # a middleware may have changed it
+            is_own = self._find_own(scope)
+            scope[IS_OWN] = (address, is_own)
+        return is_own
+
+    def _find_own(self, scope: Scope) -> bool:
         own = _find_match(self.router.routes, scope)
-        if own is Match.FULL:
-            return True
-        others = _find_match(self.system.router.routes, scope)
-        return others is Match.NONE or (own is Match.PARTIAL and others is Match.PARTIAL)
+        if own is not Match.PARTIAL:
+            return own is Match.FULL or _first_segment(get_route_path(scope)) not in self._segments
+        return _find_match(self.system.router.routes, scope) is not Match.FULL
+
+
+def _first_segment(path: str) -> str:
+    return path.lstrip("/").partition("/")[0]
 
 
 def _find_match(routes: list[BaseRoute], scope: Scope) -> Match:

@@ -1,13 +1,16 @@
 """Drawings and JSON schemas of compiled graphs."""
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import create_model
 from pydantic.errors import PydanticUserError
 
 from offing.core.errors import NotFound
+from offing.kernel.execution import compile_graph
+from offing.sdk import Graph
 
 
 async def draw_graph(compiled: Any, xray: bool | int) -> dict[str, Any]:
@@ -55,5 +58,32 @@ def _express(build: Callable[[], Any]) -> Any:
     """Return a schema, or `None` if the graph has none or its classes have none."""
     try:
         return build()
-    except (PydanticUserError, TypeError, NotImplementedError):
+    except (PydanticUserError, TypeError, ValueError, NotImplementedError):
         return None
+
+
+QUESTION_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"question": {"type": "string", "description": "The question to answer."}},
+    "required": ["question"],
+}
+"""The input of a graph of Offing's SDK."""
+
+MAX_SCHEMAS = 500
+"""Number of input schemas that are kept."""
+
+_input_schemas: dict[tuple[str, str], Mapping[str, Any]] = {}
+"""By name and version, because making one needs up to 40 ms."""
+
+
+async def read_input_schema(graph: Graph) -> Mapping[str, Any]:
+    """Return the JSON schema of a graph's input: any object, if it cannot be expressed."""
+    if graph.langgraph_adapter is None:
+        return QUESTION_SCHEMA
+    key = (graph.name, graph.version)
+    if key not in _input_schemas:
+        schema: Any = await asyncio.to_thread(lambda: _express(compile_graph(graph.build).get_input_jsonschema))
+        if len(_input_schemas) >= MAX_SCHEMAS:
+            _input_schemas.clear()
+        _input_schemas[key] = schema or {"type": "object"}
+    return _input_schemas[key]

@@ -66,7 +66,7 @@ class RunFeed:
         with a connection.
         """
         yield encode_event("metadata", dump_json({"run_id": str(self.run.id), "attempt": max(self.run.claims, 1)}))
-        async with aclosing(self._follow()) as events:
+        async with aclosing(self.follow()) as events:
             async for entry in events:
                 if entry is None:
                     yield b": heartbeat\n\n"
@@ -75,7 +75,7 @@ class RunFeed:
         if (status := await self._find_end()) is not None:
             yield encode_event("end", dump_json({"run_id": str(self.run.id), "status": status}))
 
-    async def _follow(self) -> AsyncGenerator[KeptEvent | None]:
+    async def follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
         context, tenant, last = self.caller.context, self.caller.tenant_id, self.after_id
         checked_at = time.monotonic() if self.is_new else -math.inf
@@ -185,8 +185,24 @@ def encode_event(name: str, data: bytes, id: str = "") -> bytes:
     return f"{head}event: {name}\ndata: ".encode() + data + b"\n\n"
 
 
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What an ended run gave."""
+
+    run: LangGraphRunRow
+    output: Any
+    """Its output, or its error under `__error__`."""
+
+
 async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[bytes]:
     """Return signs of life while a run is active, then its result as JSON."""
+    async with aclosing(follow_result(caller, run)) as results:
+        async for result in results:
+            yield b"\n" if result is None else dump_json(result.output)
+
+
+async def follow_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[RunResult | None]:
+    """Return signs of life, which are `None`, while a run is active, then its result. It is missing at a shutdown."""
     context, heartbeat_at = caller.context, time.monotonic() + HEARTBEAT_SECONDS
     async with context.bus.subscribe(caller.tenant_id, [run.id]) as notices:
         notice: BusEvent | None = ResyncEvent()
@@ -200,9 +216,9 @@ async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerato
             if time.monotonic() >= heartbeat_at:
                 heartbeat_at = time.monotonic() + HEARTBEAT_SECONDS
                 await caller.principal.reauthenticate()
-                yield b"\n"
+                yield None
             notice = await notices.next(heartbeat_at - time.monotonic())
-    yield dump_json(await load_result(caller, run))
+    yield RunResult(run, await load_result(caller, run))
 
 
 async def load_result(caller: Caller, run: LangGraphRunRow) -> Any:

@@ -42,6 +42,7 @@ function InterruptCard({ run, interrupt, onRunCreated }: GraphInterruptsProps & 
     // It is loaded again also if another client responded first.
     onSettled: () => {
       client.invalidateQueries({ queryKey: ["langgraph-run", run.id] });
+      client.invalidateQueries({ queryKey: ["run", run.id] }); // it does not wait for a person any more
       client.invalidateQueries({ queryKey: ["thread", run.thread_id] });
     },
   });

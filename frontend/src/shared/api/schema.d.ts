@@ -7906,6 +7906,7 @@ export interface components {
          *             "graph": "agentflow",
          *             "graph_version": "3f1c",
          *             "id": "01980000-0000-7000-8000-00000000000a",
+         *             "interrupted": false,
          *             "last_seq": 9,
          *             "match": null,
          *             "pending_input_requests": 0,
@@ -7974,7 +7975,7 @@ export interface components {
             pinned: number;
             /**
              * Waiting For Person
-             * @description Runs with an input request that waits for a person.
+             * @description Runs that wait for a person: at an input request or an interrupt.
              */
             waiting_for_person: number;
         };
@@ -8096,6 +8097,7 @@ export interface components {
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
+         *       "interrupted": false,
          *       "last_seq": 9,
          *       "live": {
          *         "current_action": "search_library: connection pooling",
@@ -8195,6 +8197,12 @@ export interface components {
              * @default []
              */
             interactions: components["schemas"]["Interaction"][];
+            /**
+             * Interrupted
+             * @description Whether it ended at an interrupt or a breakpoint of its graph, and no run of its thread followed.
+             * @default false
+             */
+            interrupted: boolean;
             /** Last Seq */
             last_seq: number;
             live?: components["schemas"]["LiveStatusOut"] | null;
@@ -8499,6 +8507,7 @@ export interface components {
          *       "graph": "agentflow",
          *       "graph_version": "3f1c",
          *       "id": "01980000-0000-7000-8000-00000000000a",
+         *       "interrupted": false,
          *       "last_seq": 9,
          *       "match": null,
          *       "pending_input_requests": 0,
@@ -8586,6 +8595,12 @@ export interface components {
              * @default []
              */
             interactions: components["schemas"]["Interaction"][];
+            /**
+             * Interrupted
+             * @description Whether it ended at an interrupt or a breakpoint of its graph, and no run of its thread followed.
+             * @default false
+             */
+            interrupted: boolean;
             /** Last Seq */
             last_seq: number;
             /** @description Where it matches the search `q` best. null: nothing was searched. */
@@ -8696,6 +8711,7 @@ export interface components {
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
+         *           "interrupted": false,
          *           "last_seq": 9,
          *           "match": {
          *             "excerpt": "How does undici reuse connections?",
@@ -10788,6 +10804,7 @@ export interface components {
          *           "graph": "agentflow",
          *           "graph_version": "3f1c",
          *           "id": "01980000-0000-7000-8000-00000000000a",
+         *           "interrupted": false,
          *           "last_seq": 9,
          *           "match": null,
          *           "pending_input_requests": 0,
@@ -10876,6 +10893,7 @@ export interface components {
          *               "graph": "agentflow",
          *               "graph_version": "3f1c",
          *               "id": "01980000-0000-7000-8000-00000000000a",
+         *               "interrupted": false,
          *               "last_seq": 9,
          *               "match": null,
          *               "pending_input_requests": 0,
@@ -17747,7 +17765,7 @@ export interface operations {
                 status?: components["schemas"]["RunStatus"] | null;
                 /** @description active: queued, running, waiting or paused. ended: done, failed or cancelled. */
                 status_group?: ("active" | "ended") | null;
-                /** @description true: only runs with an input request that waits for a person. */
+                /** @description true: only runs that wait for a person, at an input request or an interrupt. */
                 waiting_for_person?: boolean;
                 graph?: string | null;
                 thread_id?: string | null;

@@ -39,6 +39,10 @@ test("a run that ended without enough evidence is not called answered", () => {
   expect(runStatusLabel({ status: "done", stop_reason: "nothing_found" }).label).toBe("Nothing found");
 });
 
+test("a run at an interrupt of its graph waits for a person", () => {
+  expect(runStatusLabel({ status: "done", stop_reason: "answered", interrupted: true }).label).toBe("Waiting for you");
+});
+
 test("a stop reason has an explanation, and offers to dig deeper only if a larger budget helps", () => {
   expect(stopReasonInfo("turn_limit")?.canDigDeeper).toBe(true);
   expect(stopReasonInfo("nothing_found")?.canDigDeeper).toBe(false);

@@ -22,9 +22,10 @@ const STATUS_LABELS: Record<RunStatus, { label: MessageDescriptor; tone: Tone }>
 };
 
 export function runStatusLabel(
-  run: Pick<Run, "status" | "stop_reason"> & { pending_input_requests?: number },
+  run: Pick<Run, "status" | "stop_reason"> & { pending_input_requests?: number; interrupted?: boolean },
 ): StatusLabel {
-  if (run.pending_input_requests && (run.status === "waiting" || run.status === "running")) {
+  const asks = run.pending_input_requests && (run.status === "waiting" || run.status === "running");
+  if (asks || run.interrupted) {
     return { label: t`Waiting for you`, tone: "sun" };
   }
   if (run.status === "done" && run.stop_reason === "nothing_found") return { label: t`Nothing found`, tone: "sun" };

@@ -8,44 +8,15 @@
 //   OFFING_SHOTS     a folder for screenshots; none when empty
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { openChat, texts, waitForMessage, waitForText } from "./chat-page.mjs";
 
-const frontend = createRequire(new URL("../../../../frontend/package.json", import.meta.url));
-const { build } = await import(pathToFileURL(frontend.resolve("vite")).href);
-const { chromium } = frontend("playwright-core");
-
-const { OFFING_URL, OFFING_KEY, OFFING_GATE, OFFING_CHROMIUM = "/usr/bin/chromium", OFFING_SHOTS = "" } = process.env;
+const { OFFING_GATE, OFFING_SHOTS = "" } = process.env;
 const SAID = "This comes before the end";
 
-/** The page as one script. */
-async function bundle() {
-  const entry = fileURLToPath(new URL("use-stream/page.jsx", import.meta.url));
-  const built = await build({
-    configFile: false,
-    logLevel: "warn",
-    define: { "process.env.NODE_ENV": '"production"' },
-    build: { write: false, minify: false, rollupOptions: { input: entry, output: { format: "iife" } } },
-  });
-  return built.output.find((file) => file.type === "chunk").code;
-}
-
 const shot = async (page, name) => OFFING_SHOTS && page.screenshot({ path: `${OFFING_SHOTS}/${name}.png` });
-const texts = (page) => page.locator("li").allTextContents();
-const waitForText = (page, id, text) =>
-  page.waitForFunction(([of, is]) => document.getElementById(of)?.textContent === is, [id, text]);
-const waitForAnswer = (page) =>
-  page.waitForFunction((said) => [...document.querySelectorAll("li")].some((li) => li.textContent === `ai: ${said}`), SAID);
+const waitForAnswer = (page) => waitForMessage(page, `ai: ${SAID}`);
 
-const script = await bundle();
-const browser = await chromium.launch({ executablePath: OFFING_CHROMIUM, args: ["--no-sandbox"] });
-const page = await browser.newPage();
-page.setDefaultTimeout(60_000);
-await page.route("**/chat*", (route) =>
-  route.fulfill({ contentType: "text/html", body: '<!doctype html><div id="root"></div><script src="/chat.js"></script>' }),
-);
-await page.route("**/chat.js", (route) => route.fulfill({ contentType: "text/javascript", body: script }));
-await page.goto(`${OFFING_URL}/chat?${new URLSearchParams({ key: OFFING_KEY, gate: OFFING_GATE })}`);
+const { browser, page } = await openChat("conversation", { gate: OFFING_GATE });
 
 await page.getByRole("button", { name: "Ask" }).click();
 await waitForAnswer(page);

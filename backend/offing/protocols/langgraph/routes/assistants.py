@@ -1,6 +1,5 @@
 """Assistants: registered graphs and stored configurations of them."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,9 +7,8 @@ from fastapi import APIRouter, Query, Response
 
 from offing.clock import new_id
 from offing.core.errors import InvalidInput
-from offing.core.metadata_filter import matches_filter
-from offing.kernel.execution import compile_graph
 from offing.protocols.langgraph.access import allow, check_metadata
+from offing.protocols.langgraph.assistant_reads import compile_assistant, get_assistant, list_assistants
 from offing.protocols.langgraph.bodies import (
     AssistantChange,
     AssistantFilter,
@@ -65,7 +63,7 @@ async def create_assistant(caller: CurrentCaller, body: AssistantIn) -> Response
 async def search_assistants(caller: CurrentCaller, body: AssistantSearch | None = None) -> Response:
     """List assistants, those of the tenant first."""
     search = body or AssistantSearch()
-    matches = await _list(caller, search)
+    matches = await list_assistants(caller, search)
     if search.sort_by is not None:
         fields = {"assistant_id": "id", "graph_id": "graph"}
         matches = sorted(
@@ -80,13 +78,13 @@ async def search_assistants(caller: CurrentCaller, body: AssistantSearch | None 
 @router.post("/count")
 async def count_assistants(caller: CurrentCaller, body: AssistantFilter | None = None) -> int:
     """Count assistants."""
-    return len(await _list(caller, body or AssistantFilter()))
+    return len(await list_assistants(caller, body or AssistantFilter()))
 
 
 @router.get("/{assistant_id}")
-async def get_assistant(caller: CurrentCaller, assistant_id: UUID) -> Response:
+async def read_assistant(caller: CurrentCaller, assistant_id: UUID) -> Response:
     """Get an assistant."""
-    return respond_json(render_assistant(await _get(caller, assistant_id)))
+    return respond_json(render_assistant(await get_assistant(caller, assistant_id)))
 
 
 @router.patch("/{assistant_id}")
@@ -94,7 +92,7 @@ async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: Assi
     """Store another version of an assistant, and use it."""
     fields = body.model_dump(exclude_none=True)
     value: dict[str, Any] = {**fields, "assistant_id": assistant_id, "metadata": dict(fields.get("metadata") or {})}
-    await _get(caller, assistant_id, "update", value)
+    await get_assistant(caller, assistant_id, "update", value)
     if value["metadata"]:
         fields["metadata"] = value["metadata"]
     changes = {"graph" if name == "graph_id" else name: value for name, value in fields.items()}
@@ -107,7 +105,7 @@ async def update_assistant(caller: CurrentCaller, assistant_id: UUID, body: Assi
 @router.delete("/{assistant_id}")
 async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_threads: bool = False) -> Response:
     """Delete an assistant with its versions and crons, and with its threads if asked to. Else its runs stay."""
-    await _get(caller, assistant_id, "delete")
+    await get_assistant(caller, assistant_id, "delete")
     await langgraph_assistants.delete_assistant(caller.database, caller.tenant_id, caller.context.graphs, assistant_id)
     if delete_threads:
         await langgraph_threads.delete_threads_of_assistant(
@@ -120,7 +118,7 @@ async def delete_assistant(caller: CurrentCaller, assistant_id: UUID, delete_thr
 async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: VersionSearch | None = None) -> Response:
     """List the versions of an assistant, newest first."""
     search = body or VersionSearch()
-    await _get(caller, assistant_id)
+    await get_assistant(caller, assistant_id)
     matches = await langgraph_assistants.list_versions(
         caller.database,
         caller.tenant_id,
@@ -136,7 +134,7 @@ async def list_versions(caller: CurrentCaller, assistant_id: UUID, body: Version
 @router.post("/{assistant_id}/latest")
 async def use_version(caller: CurrentCaller, assistant_id: UUID, body: VersionChoice) -> Response:
     """Use an earlier version of an assistant."""
-    await _get(caller, assistant_id, "update")
+    await get_assistant(caller, assistant_id, "update")
     used = await langgraph_assistants.use_version(
         caller.database, caller.tenant_id, caller.context.graphs, assistant_id, body.version
     )
@@ -152,7 +150,7 @@ async def get_graph(caller: CurrentCaller, assistant_id: str, xray: str = "false
 @router.get("/{assistant_id}/schemas")
 async def get_schemas(caller: CurrentCaller, assistant_id: UUID) -> Response:
     """Get the JSON schemas of input, output, state and context."""
-    assistant = await _get(caller, assistant_id)
+    assistant = await get_assistant(caller, assistant_id)
     return respond_json({"graph_id": assistant.graph, **describe_graph(await _compile(caller, assistant_id))})
 
 
@@ -170,39 +168,8 @@ async def get_subgraph(caller: CurrentCaller, assistant_id: UUID, namespace: str
     return respond_json(list_subgraphs(await _compile(caller, assistant_id), namespace, recurse=recurse))
 
 
-async def _get(
-    caller: Caller, assistant_id: UUID | str, action: str = "read", value: dict[str, Any] | None = None
-) -> AssistantRow:
-    """Return an assistant that the user may use. Raises NotFound and AccessDeniedError."""
-    assistant = await langgraph_assistants.get_assistant(
-        caller.database, caller.tenant_id, caller.context.graphs, assistant_id
-    )
-    request: dict[str, Any] = {"assistant_id": assistant.id} if value is None else value
-    conditions = await allow(caller, "assistants", action, request)
-    check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
-    return assistant
-
-
-async def _list(caller: Caller, criteria: AssistantFilter) -> Sequence[AssistantRow]:
-    value: dict[str, Any] = {"graph_id": criteria.graph_id, "metadata": dict(criteria.metadata)}
-    conditions = await allow(caller, "assistants", "search", value)
-    matches = await langgraph_assistants.list_assistants(
-        caller.database,
-        caller.tenant_id,
-        caller.context.graphs,
-        graph=criteria.graph_id,
-        name=criteria.name,
-        metadata=value["metadata"],
-    )
-    return [one for one in matches if matches_filter(conditions, one.metadata)]
-
-
 async def _compile(caller: Caller, assistant_id: UUID | str) -> Any:
-    assistant = await _get(caller, assistant_id)
-    graph = caller.context.graphs.get(assistant.graph)
-    if graph is None:
-        raise InvalidInput("assistant_id", f"its graph {assistant.graph!r} is not installed here", "Install the graph.")
-    return compile_graph(graph.build)
+    return compile_assistant(caller, await get_assistant(caller, assistant_id))
 
 
 def _parse_xray(text: str) -> bool | int:

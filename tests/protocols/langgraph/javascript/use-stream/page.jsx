@@ -15,7 +15,7 @@ function Chat() {
   const [threadId, setThreadId] = useState(query.get("thread"));
   const thread = useStream({
     apiUrl: `${location.origin}/langgraph`,
-    assistantId: "conversation",
+    assistantId: query.get("assistant") ?? "conversation",
     defaultHeaders: { "x-api-key": query.get("key") },
     messagesKey: "messages",
     reconnectOnMount: true,
@@ -27,7 +27,7 @@ function Chat() {
   });
   const ask = () => {
     const messages = [{ type: "human", content: "salt" }];
-    thread.submit({ messages, gate: query.get("gate") }, { streamMode: ["messages-tuple", "values"], streamResumable: true });
+    thread.submit({ messages, ...JSON.parse(query.get("input") ?? "{}") }, { streamMode: ["messages-tuple", "values"], streamResumable: true });
   };
   return (
     <main>
