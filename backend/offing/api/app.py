@@ -40,6 +40,7 @@ from offing.api.routes import (
     threads,
     tool_policies,
     training_jobs,
+    training_signals,
 )
 from offing.api.routes import trajectories as trajectory_routes
 from offing.api.routes.responses import GUARDED_RESPONSES, OPEN_RESPONSES
@@ -96,7 +97,16 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 
 def _install_routes(app: FastAPI) -> None:
     guarded = APIRouter(dependencies=[Depends(authenticate)], responses=GUARDED_RESPONSES)
-    training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
+    training = (
+        training_signals,
+        tasks,
+        rollouts,
+        policy_versions,
+        evaluations,
+        trajectory_routes,
+        training_jobs,
+        prompt_libraries,
+    )
     for part in (
         runs,
         tags,
