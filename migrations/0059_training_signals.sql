@@ -25,11 +25,22 @@ create table app.run_training_consent (        -- a run without a row follows th
 
 select app.protect_table(t) from unnest(array['app.answer_correction', 'app.run_training_consent']::regclass[]) as t;
 
+-- The decision about a run, or about the run that it is a fork of, since a fork contains what its origin did. Null means
+-- that nobody decided.
+create function app.decided_training_consent(of_run uuid) returns boolean
+language sql stable set search_path = pg_catalog, app, pg_temp as $$
+  with recursive lineage(run_id, depth) as (
+    select of_run, 0
+    union all
+    select r.forked_from_id, l.depth + 1 from lineage l join app.run r on r.id = l.run_id
+     where r.forked_from_id is not null)
+  select c.is_allowed from lineage join app.run_training_consent c using (run_id) order by depth limit 1
+$$;
+
 -- Whether an existing run may be learned from: as decided for the run, else as the tenant decided. A deleted run may not.
 create function app.may_learn_from(of_run uuid) returns boolean
 language sql stable set search_path = pg_catalog, app, pg_temp as $$
-  select coalesce((select coalesce(c.is_allowed, t.training_opt_in)
+  select coalesce((select coalesce(app.decided_training_consent(r.id), t.training_opt_in)
                      from app.run r join app.tenant t on t.id = r.tenant_id
-                          left join app.run_training_consent c on c.run_id = r.id
                     where r.id = of_run), false)
 $$;

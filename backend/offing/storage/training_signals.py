@@ -46,8 +46,8 @@ SET_CONSENT = """
        set is_allowed = excluded.is_allowed, decided_by = excluded.decided_by, decided_at = clock_timestamp()
 """
 
-IS_NOT_REFUSED = "not exists (select from run_training_consent c where c.run_id = r.id and not c.is_allowed)"
-"""Condition on a run `r`: nobody has decided that it may not be learned from."""
+IS_NOT_REFUSED = "app.decided_training_consent(r.id) is distinct from false"
+"""Condition on a run `r`: nobody has decided that it, or the run that it is a fork of, may not be learned from."""
 
 DELETE_CONSENT = "delete from run_training_consent where run_id = %s"
 
