@@ -57,7 +57,7 @@ async def test_everything_that_a_person_said_about_a_run_is_listed_with_its_orig
     await rate(api, run, 1)
     await rate(api, run, -1, "s3")
     await correct(api, run, "Rivers")
-    edit = {"base_version": 1, "latest_version": 1, "title": "Salt", "answer": ANSWER, "sections": []}
+    edit: dict[str, Any] = {"base_version": 1, "latest_version": 1, "title": "Salt", "answer": ANSWER, "sections": []}
     saved = await api.http.post(f"/api/v1/runs/{run}/report/versions", json=edit)
     assert saved.status_code == 201, saved.text
     found = (await api.http.get(f"/api/v1/runs/{run}/training-signals")).json()
@@ -94,8 +94,8 @@ async def test_runs_become_tasks_with_what_people_said_as_their_reference(api: A
     await rate(api, accepted, 1)
     await rate(api, accepted, 1, "s2")
     await rate(api, rejected, -1, "s3")
-    made = await make(api)
-    assert [(t["question"], t["has_answer"], t["evidence_count"], t["criterion_count"]) for t in made["tasks"]] == [
+    task_set = await make(api)
+    assert [(t["question"], t["has_answer"], t["evidence_count"], t["criterion_count"]) for t in task_set["tasks"]] == [
         (QUESTIONS[0], True, 0, 0),
         (QUESTIONS[1], True, 1, 0),
         (QUESTIONS[2], False, 0, 1),
@@ -124,10 +124,10 @@ async def test_what_is_left_out_is_counted_with_its_reason(api: Api) -> None:
         await correct(api, run, "Rivers")
     await rate(api, bad, -1)
     await decide(api, refused, False)
-    made = await make(api)
-    assert made["left_out"] == {"duplicate": 1, "no_consent": 1, "no_reference": 1, "no_signal": 1}
-    assert [task["run_id"] for task in made["tasks"]] == [str(chosen)]
-    assert silent not in [UUID(task["run_id"]) for task in made["tasks"]]
+    task_set = await make(api)
+    assert task_set["left_out"] == {"duplicate": 1, "no_consent": 1, "no_reference": 1, "no_signal": 1}
+    assert [task["run_id"] for task in task_set["tasks"]] == [str(chosen)]
+    assert silent not in [UUID(task["run_id"]) for task in task_set["tasks"]]
 
 
 async def test_a_follow_up_is_a_task_only_if_asked_for_and_then_on_the_side_of_its_thread(api: Api) -> None:

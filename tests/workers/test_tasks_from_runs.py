@@ -92,10 +92,12 @@ async def make_tasks(platform: Platform) -> TaskSet:
         await tenants.set_training_opt_in(connection, platform.tenant, True)
     for seed in range(50):
         request = TaskSetRequest("ours", held_out_fraction=0.4, seed=seed)
-        made = await make_tasks_from_runs(platform.database, platform.tenant, request, person="ada", is_dry_run=True)
-        if len(made.list_split("train")) >= 2 and made.list_split("held_out"):
+        task_set = await make_tasks_from_runs(
+            platform.database, platform.tenant, request, person="ada", is_dry_run=True
+        )
+        if len(task_set.list_split("train")) >= 2 and task_set.list_split("held_out"):
             return await make_tasks_from_runs(platform.database, platform.tenant, request, person="ada")
-    raise AssertionError(f"no seed has tasks on both sides: {made.left_out}")  # pyright: ignore[reportPossiblyUnboundVariable]
+    raise AssertionError(f"no seed has tasks on both sides: {task_set.left_out}")  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 async def register_random_policy(platform: Platform, folder: Path) -> PolicyVersionRow:
@@ -133,7 +135,7 @@ async def test_rated_runs_become_tasks_rollouts_a_candidate_and_a_decision_of_th
         )
         await ask_and_rate(platform, 12)
         stages.end("runs")
-        made = await make_tasks(platform)
+        task_set = await make_tasks(platform)
         stages.end("tasks")
         start = await register_random_policy(platform, folder / "start")
         await collector.deploy_version(platform.tenant, start)
@@ -167,7 +169,7 @@ async def test_rated_runs_become_tasks_rollouts_a_candidate_and_a_decision_of_th
     assert sql("select detail->>'compared' is not null from app.training_event where kind = 'gate'") == [(True,)]
     tasks = "select o.run_id from app.task_origin o join app.task t on t.id = o.task_id where t.dataset = %s"
     trained, held_out = ({id for (id,) in sql(tasks, name)} for name in ("ours", "ours-held-out"))
-    assert trained | held_out == {task.run_id for task in made.tasks}
+    assert trained | held_out == {task.run_id for task in task_set.tasks}
     assert not trained & held_out
     used = "select count(distinct g.task_id) from app.ledger l join app.rollout o on o.run_id = l.run_id " \
            "join app.rollout_group g on g.id = o.group_id"  # fmt: skip

@@ -75,14 +75,14 @@ def from_runs(
         dataset, graph, tag, _with_zone(since), _with_zone(until), min_rating, max_answer_chars, held_out, seed,
         includes_follow_ups,
     )  # fmt: skip
-    made = run_with_database(
+    task_set = run_with_database(
         lambda database: run_tasks.make_tasks_from_runs(
             database, LOCAL_TENANT, request, person=COMMAND_LINE, is_dry_run=dry_run
         )
     )
     if json:
-        return print_json(_to_json(request, made))
-    _print_set(request, made)
+        return print_json(_to_json(request, task_set))
+    _print_set(request, task_set)
     return 0
 
 
@@ -110,13 +110,13 @@ def _with_zone(time: datetime | None) -> datetime | None:
     return time.astimezone() if time is not None else None
 
 
-def _print_set(request: TaskSetRequest, made: TaskSet) -> None:
-    for task in made.tasks:
+def _print_set(request: TaskSetRequest, task_set: TaskSet) -> None:
+    for task in task_set.tasks:
         print(f"{task.spec.split:<9} {task.run_id}  {strip_control(task.spec.question)}  ({_describe(task)})")
-    stored = "nothing stored (dry run)" if made.id is None else f"{made.new_count} new"
-    train, held_out = len(made.list_split("train")), len(made.list_split("held_out"))
+    stored = "nothing stored (dry run)" if task_set.id is None else f"{task_set.new_count} new"
+    train, held_out = len(task_set.list_split("train")), len(task_set.list_split("held_out"))
     print(f"{request.dataset}: {train} tasks, {request.held_out_dataset}: {held_out} tasks, {stored}")
-    for reason, count in made.count_left_out().items():
+    for reason, count in task_set.count_left_out().items():
         print(f"left out {count:>5}  {reason}: {REASONS[reason]}")
 
 
@@ -127,16 +127,16 @@ def _describe(task: RunTask) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _to_json(request: TaskSetRequest, made: TaskSet) -> dict[str, Any]:
+def _to_json(request: TaskSetRequest, task_set: TaskSet) -> dict[str, Any]:
     return {
-        "id": made.id and str(made.id),
+        "id": task_set.id and str(task_set.id),
         "dataset": request.dataset,
         "held_out_dataset": request.held_out_dataset,
-        "new_count": made.new_count,
-        "left_out": made.count_left_out(),
+        "new_count": task_set.new_count,
+        "left_out": task_set.count_left_out(),
         "tasks": [
             {"run_id": str(one.run_id), "split": one.spec.split, "question": one.spec.question,
              "signals": [signal.kind for signal in one.signals]}
-            for one in made.tasks
+            for one in task_set.tasks
         ],
     }  # fmt: skip

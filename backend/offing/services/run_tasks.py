@@ -115,8 +115,8 @@ async def make_tasks_from_runs(
         _check_split(request, await task_origins.find_latest_request(connection, request.dataset))
         asked = await task_origins.list_asked_runs(connection, datasets)
         plan = await asyncio.to_thread(plan_split, _list_asked(asked), request.seed, request.held_out_fraction)
-        made = await _choose_tasks(connection, request, asked, plan)
-        return made if is_dry_run else await _store(connection, tenant_id, request, made, person)
+        task_set = await _choose_tasks(connection, request, asked, plan)
+        return task_set if is_dry_run else await _store(connection, tenant_id, request, task_set, person)
 
 
 async def list_origins(database: Database, tenant_id: UUID, dataset: str) -> list[TaskOriginRow]:
@@ -261,22 +261,22 @@ def _rank(task: RunTask) -> tuple[bool, bool, str]:
 
 
 async def _store(
-    connection: Connection, tenant_id: UUID, request: TaskSetRequest, made: TaskSet, person: str
+    connection: Connection, tenant_id: UUID, request: TaskSetRequest, task_set: TaskSet, person: str
 ) -> TaskSet:
     set_id, origins, new_count, counts = new_id(), list[dict[str, Any]](), 0, list[int]()
     datasets = {TRAIN: request.dataset, HELD_OUT: request.held_out_dataset}
     for split, dataset in datasets.items():
-        tasks = made.list_split(split)
+        tasks = task_set.list_split(split)
         stored = await _store_split(connection, tenant_id, dataset, tasks)
         origins += [_describe_origin(id, task) for id, task in zip(stored.task_ids, tasks, strict=True)]
         new_count += stored.new_count
         counts.append(len(tasks))
-    left_out = [{"run_id": str(id), "reason": reason.value} for id, reason in made.left_out.items()]
+    left_out = [{"run_id": str(id), "reason": reason.value} for id, reason in task_set.left_out.items()]
     await task_origins.insert_set(
         connection, tenant_id, set_id, request.dataset, asdict(request), left_out, (counts[0], counts[1]), person
     )
     await task_origins.replace_origins(connection, tenant_id, set_id, list(datasets.values()), origins)
-    return TaskSet(made.tasks, made.left_out, set_id, new_count)
+    return TaskSet(task_set.tasks, task_set.left_out, set_id, new_count)
 
 
 async def _store_split(connection: Connection, tenant_id: UUID, dataset: str, tasks: Sequence[RunTask]) -> StoredTasks:

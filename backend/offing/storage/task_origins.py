@@ -110,7 +110,7 @@ async def list_asked_runs(connection: Connection, datasets: Sequence[str]) -> li
 async def find_latest_request(connection: Connection, dataset: str) -> dict[str, Any] | None:
     """Return the latest request for a dataset. `None` means that none was made from runs."""
     row = await (await connection.execute(FIND_LATEST_REQUEST, (dataset,))).fetchone()
-    return row and row[0]
+    return None if row is None else row[0]
 
 
 async def lock_dataset(connection: Connection, tenant_id: UUID, dataset: str) -> None:

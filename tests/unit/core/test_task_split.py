@@ -62,8 +62,8 @@ def test_a_run_between_both_sides_is_on_neither() -> None:
 
 
 def test_a_recorded_cluster_is_kept_when_its_oldest_run_is_gone() -> None:
-    kept = replace(run(7, "Who built Bell Rock?"), recorded_split_run_id=UUID(int=1))
-    assert plan_split([kept], 0, HALF).split_run_ids[kept.run_id] == UUID(int=1)
+    recorded = replace(run(7, "Who built Bell Rock?"), recorded_split_run_id=UUID(int=1))
+    assert plan_split([recorded], 0, HALF).split_run_ids[recorded.run_id] == UUID(int=1)
 
 
 def test_the_fraction_and_the_seed_decide_the_side() -> None:

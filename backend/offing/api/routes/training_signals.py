@@ -62,7 +62,7 @@ async def set_training_consent(
 async def make_tasks_from_runs(caller: CurrentCaller, deps: Deps, body: TasksFromRunsIn) -> TaskSetOut:
     """Make tasks from rated and corrected runs: to train on, and held out, without overlap."""
     request = body.build_request()
-    made = await run_tasks.make_tasks_from_runs(
+    task_set = await run_tasks.make_tasks_from_runs(
         deps.database, caller.tenant_id, request, person=caller.name, is_dry_run=body.is_dry_run
     )
-    return serialize_task_set(request, made)
+    return serialize_task_set(request, task_set)

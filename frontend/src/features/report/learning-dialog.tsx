@@ -22,9 +22,9 @@ export function LearningDialog({ runId, onClose }: { runId: string; onClose(): v
   const refresh = () => client.invalidateQueries({ queryKey: ["training-signals", runId] });
   const correct = useMutation({
     mutationFn: () => correctAnswer(runId, text.trim()),
-    onSuccess: () => {
+    onSuccess: async () => {
       deleteDraft(draft);
-      void refresh();
+      await refresh();
       onClose();
     },
   });
