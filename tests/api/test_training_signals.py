@@ -60,25 +60,25 @@ async def test_everything_that_a_person_said_about_a_run_is_listed_with_its_orig
     edit: dict[str, Any] = {"base_version": 1, "latest_version": 1, "title": "Salt", "answer": ANSWER, "sections": []}
     saved = await api.http.post(f"/api/v1/runs/{run}/report/versions", json=edit)
     assert saved.status_code == 201, saved.text
-    found = (await api.http.get(f"/api/v1/runs/{run}/training-signals")).json()
+    listing = (await api.http.get(f"/api/v1/runs/{run}/training-signals")).json()
     name = f"key:{api.keys['mine'].split('_')[1]}"
     assert [(s["kind"], s["given_by"], s["report_version"], s["sentence_id"], s["value"], s["text"], s["base_version"])
-            for s in found["items"]] == [
+            for s in listing["items"]] == [
         ("report_rating", name, 1, None, 1, "", None),
         ("sentence_rating", name, 1, "s3", -1, "", None),
         ("answer_correction", name, 1, None, None, "Rivers", None),
         ("report_edit", name, 2, None, None, "", 1),
     ]  # fmt: skip
-    assert {s["text_origin"] for s in found["items"]} == {"person"}
-    assert found["consent"] == {"may_learn": False, "is_decided": False, "decided_by": "", "decided_at": None}
+    assert {s["text_origin"] for s in listing["items"]} == {"person"}
+    assert listing["consent"] == {"may_learn": False, "is_decided": False, "decided_by": "", "decided_at": None}
 
 
 async def test_a_run_may_be_learned_from_as_decided_for_it_and_else_as_the_tenant_says(api: Api) -> None:
     run = await answered(api)
     assert (await decide(api, run, True))["may_learn"] is True
     await allow(api)
-    refused = await decide(api, run, False)
-    assert (refused["may_learn"], refused["is_decided"], refused["decided_by"]) == (
+    decision = await decide(api, run, False)
+    assert (decision["may_learn"], decision["is_decided"], decision["decided_by"]) == (
         False,
         True,
         f"key:{api.keys['mine'].split('_')[1]}",
@@ -117,13 +117,13 @@ async def test_runs_become_tasks_with_what_people_said_as_their_reference(api: A
 
 async def test_what_is_left_out_is_counted_with_its_reason(api: Api) -> None:
     await allow(api)
-    chosen, twin, silent, refused, bad = [
+    chosen, twin, silent, private, bad = [
         await answered(api, question) for question in (QUESTIONS[0], "why is the SEA salt", *QUESTIONS[1:])
     ]
-    for run in (chosen, twin, refused):
+    for run in (chosen, twin, private):
         await correct(api, run, "Rivers")
     await rate(api, bad, -1)
-    await decide(api, refused, False)
+    await decide(api, private, False)
     task_set = await make(api)
     assert task_set["left_out"] == {"duplicate": 1, "no_consent": 1, "no_reference": 1, "no_signal": 1}
     assert [task["run_id"] for task in task_set["tasks"]] == [str(chosen)]
@@ -158,9 +158,9 @@ async def test_a_dataset_keeps_its_split(api: Api) -> None:
     await correct(api, await answered(api), "Rivers")
     await make(api)
     changed = {"dataset": "ours", "held_out_fraction": 0, "seed": 1}
-    refused = await api.http.post("/api/v1/tasks/from-runs", json=changed)
-    assert refused.status_code == 422
-    assert "another name" in refused.text
+    response = await api.http.post("/api/v1/tasks/from-runs", json=changed)
+    assert response.status_code == 422
+    assert "another name" in response.text
 
 
 async def test_a_withdrawn_or_deleted_run_is_in_no_later_set_and_no_later_collection(api: Api) -> None:
@@ -214,7 +214,7 @@ async def test_an_erased_source_is_erased_from_corrections_and_references(api: A
     assert "dissolved" not in left[0]
 
 
-async def test_a_refused_run_is_in_no_export(api: Api) -> None:
+async def test_a_run_without_consent_is_in_no_export(api: Api) -> None:
     await allow(api)
     run, other = await answered(api), await answered(api, QUESTIONS[1])
     await decide(api, run, False)

@@ -113,9 +113,9 @@ async def make_tasks_from_runs(
     async with database.transaction(tenant_id) as connection:
         await task_origins.lock_dataset(connection, tenant_id, request.dataset)
         _check_split(request, await task_origins.find_latest_request(connection, request.dataset))
-        asked = await task_origins.list_asked_runs(connection, datasets)
-        plan = await asyncio.to_thread(plan_split, _list_asked(asked), request.seed, request.held_out_fraction)
-        task_set = await _choose_tasks(connection, request, asked, plan)
+        asked_runs = await task_origins.list_asked_runs(connection, datasets)
+        plan = await asyncio.to_thread(plan_split, _list_asked(asked_runs), request.seed, request.held_out_fraction)
+        task_set = await _choose_tasks(connection, request, asked_runs, plan)
         return task_set if is_dry_run else await _store(connection, tenant_id, request, task_set, person)
 
 
@@ -156,19 +156,19 @@ def _list_asked(rows: Sequence[AskedRunRow]) -> list[AskedRun]:
 
 
 async def _choose_tasks(
-    connection: Connection, request: TaskSetRequest, asked: Sequence[AskedRunRow], plan: SplitPlan
+    connection: Connection, request: TaskSetRequest, asked_runs: Sequence[AskedRunRow], plan: SplitPlan
 ) -> TaskSet:
-    selected = [run for run in asked if _is_selected(run, request)]
+    selected = [run for run in asked_runs if _is_selected(run, request)]
     signals = await _group_signals(connection, [run.id for run in selected if run.may_learn])
     left_out, candidates = dict[UUID, LeaveOutReason](), list[RunTask]()
     for run in selected:
-        found = _find_reason(run, request, plan, signals.get(run.id, ())) or await _make_task(
+        choice = _find_reason(run, request, plan, signals.get(run.id, ())) or await _make_task(
             connection, run, request, plan, signals[run.id]
         )
-        if isinstance(found, LeaveOutReason):
-            left_out[run.id] = found
+        if isinstance(choice, LeaveOutReason):
+            left_out[run.id] = choice
         else:
-            candidates.append(found)
+            candidates.append(choice)
     chosen = _drop_duplicates(candidates, left_out)
     return TaskSet(tuple(chosen), left_out)
 

@@ -117,7 +117,8 @@ def serialize_task_set(request: TaskSetRequest, task_set: TaskSet) -> TaskSetOut
     return TaskSetOut(
         id=task_set.id, dataset=request.dataset, held_out_dataset=request.held_out_dataset,
         train_count=len(task_set.list_split("train")), held_out_count=len(task_set.list_split("held_out")),
-        new_count=task_set.new_count, left_out=task_set.count_left_out(), tasks=[_serialize_task(one) for one in task_set.tasks],
+        new_count=task_set.new_count, left_out=task_set.count_left_out(),
+        tasks=[_serialize_task(one) for one in task_set.tasks],
     )  # fmt: skip
 
 
