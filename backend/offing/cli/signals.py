@@ -23,12 +23,12 @@ CONSENTS = {"yes": True, "no": False, "default": None}
 @app.command
 def show(run: UUID, *, json: Json = False) -> int:
     """Show what people said about a run, and whether it may be learned from."""
-    found = run_with_database(lambda database: training_signals.list_signals(database, LOCAL_TENANT, run))
+    signals = run_with_database(lambda database: training_signals.list_signals(database, LOCAL_TENANT, run))
     consent = run_with_database(lambda database: training_signals.get_consent(database, LOCAL_TENANT, run))
     if json:
-        return print_json({"may_learn": consent.may_learn, "signals": [_to_json(one) for one in found]})
+        return print_json({"may_learn": consent.may_learn, "signals": [_to_json(one) for one in signals]})
     print(_describe_consent(consent))
-    for one in found:
+    for one in signals:
         about = " ".join(part for part in (f"version {one.report_version}" if one.report_version else "",
                                            one.sentence_id or "") if part)  # fmt: skip
         value = "" if one.value is None else f"{one.value:+g}"

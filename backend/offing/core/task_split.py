@@ -1,7 +1,7 @@
 """The split of tasks made from runs: what is about the same stays on one side. The functions are pure.
 
 Runs are visited from the oldest to the newest, and a run joins the cluster of an earlier one. Runs that come later
-never change where an earlier one is, so a split that was trained on stays as it is.
+never change where an earlier one is, so a split that was trained on stays unchanged.
 """
 
 import hashlib
