@@ -8,6 +8,7 @@ from cyclopts import App
 from offing.cli.options import Json
 from offing.cli.show import run_with_database
 from offing.cli.terminal import print_json, strip_control
+from offing.core.errors import InvalidInput
 from offing.core.training_signal import TextOrigin, TrainingSignal
 from offing.services import training_signals
 from offing.storage.migrate import LOCAL_TENANT
@@ -21,10 +22,10 @@ CONSENTS = {"yes": True, "no": False, "default": None}
 
 
 @app.command
-def show(run: UUID, *, json: Json = False) -> int:
+def show(run: str, *, json: Json = False) -> int:
     """Show what people said about a run, and whether it may be learned from."""
-    signals = run_with_database(lambda database: training_signals.list_signals(database, LOCAL_TENANT, run))
-    consent = run_with_database(lambda database: training_signals.get_consent(database, LOCAL_TENANT, run))
+    signals = run_with_database(lambda database: training_signals.list_signals(database, LOCAL_TENANT, _parse_id(run)))
+    consent = run_with_database(lambda database: training_signals.get_consent(database, LOCAL_TENANT, _parse_id(run)))
     if json:
         return print_json({"may_learn": consent.may_learn, "signals": [_to_json(one) for one in signals]})
     print(_describe_consent(consent))
@@ -39,7 +40,7 @@ def show(run: UUID, *, json: Json = False) -> int:
 
 
 @app.command
-def correct(run: UUID, answer: str, *, text_origin: Literal["person", "model", "document"] = "person") -> int:
+def correct(run: str, answer: str, *, text_origin: Literal["person", "model", "document"] = "person") -> int:
     """Say what the right answer of a run is.
 
     Parameters
@@ -49,7 +50,7 @@ def correct(run: UUID, answer: str, *, text_origin: Literal["person", "model", "
     """
     stored = run_with_database(
         lambda database: training_signals.correct_answer(
-            database, LOCAL_TENANT, run, answer, person=PERSON, text_origin=TextOrigin(text_origin)
+            database, LOCAL_TENANT, _parse_id(run), answer, person=PERSON, text_origin=TextOrigin(text_origin)
         )
     )
     print(stored.id)
@@ -57,13 +58,23 @@ def correct(run: UUID, answer: str, *, text_origin: Literal["person", "model", "
 
 
 @app.command
-def consent(run: UUID, decision: Literal["yes", "no", "default"]) -> int:
+def consent(run: str, decision: Literal["yes", "no", "default"]) -> int:
     """Decide whether a run may be learned from. `default`: as the setting `training_opt_in` says."""
     decided = run_with_database(
-        lambda database: training_signals.set_consent(database, LOCAL_TENANT, run, CONSENTS[decision], person=PERSON)
+        lambda database: training_signals.set_consent(
+            database, LOCAL_TENANT, _parse_id(run), CONSENTS[decision], person=PERSON
+        )
     )
     print(_describe_consent(decided))
     return 0
+
+
+def _parse_id(run: str) -> UUID:
+    """Return the id of a run. Raises InvalidInput."""
+    try:
+        return UUID(run)
+    except ValueError as error:
+        raise InvalidInput("RUN", f"{run!r} is no id", "Use an id of `offing runs`.") from error
 
 
 def _describe_consent(consent: TrainingConsent) -> str:
