@@ -28,6 +28,7 @@ LEFT = {
     *("ledger", "reservation", "reward", "rollout", "store_item"),
     *("run_tag", "run_search", "run_search_queue", "uncounted_run", "ended_run_usage"),
     *("report_share", "run_event", "run_webhook"),
+    *("answer_correction", "run_training_consent", "task_origin"),
 }
 """What belongs to the origin alone: what it waits for, has reserved and was judged by, how people organize it, and what
 is shared anyway. The words of a fork are indexed anew.

@@ -205,6 +205,18 @@ POPULATE = {
     "0040_ended_run_usage": """
         insert into app.ended_run_usage (run_id, tenant_id, cost_micros, work_ms) values (%(run)s, %(tenant)s, 5, 7);
     """,
+    "0059_training_signals": """
+        insert into app.answer_correction (id, tenant_id, run_id, answer, text_origin, given_by)
+        values (%(run)s, %(tenant)s, %(run)s, 'Rivers', 'person', 'key');
+        insert into app.run_training_consent (run_id, tenant_id, is_allowed, decided_by)
+        values (%(run)s, %(tenant)s, true, 'key');
+    """,
+    "0060_task_origins": """
+        insert into app.task_set (id, tenant_id, dataset, request, left_out, train_count, held_out_count, created_by)
+        values (%(run)s, %(tenant)s, 'salt', '{}', '[]', 1, 0, 'key');
+        insert into app.task_origin (task_id, tenant_id, task_set_id, run_id, split_run_id, signals)
+        values (%(run)s, %(tenant)s, %(run)s, %(run)s, %(run)s, '[]');
+    """,
     "0028_tool_policies": """
         insert into app.tool_policy (tenant_id, name, policy) values (%(tenant)s, 'sums', '{}');
     """,

@@ -41,6 +41,7 @@ from offing.api.routes import (
     threads,
     tool_policies,
     training_jobs,
+    training_signals,
 )
 from offing.api.routes import trajectories as trajectory_routes
 from offing.api.routes.responses import GUARDED_RESPONSES, OPEN_RESPONSES
@@ -102,7 +103,16 @@ def _build_router() -> APIRouter:
     """
     router = APIRouter(generate_unique_id_function=lambda route: route.name)
     guarded = APIRouter(dependencies=[Depends(authenticate)], responses=GUARDED_RESPONSES)
-    training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
+    training = (
+        training_signals,
+        tasks,
+        rollouts,
+        policy_versions,
+        evaluations,
+        trajectory_routes,
+        training_jobs,
+        prompt_libraries,
+    )
     for part in (
         runs,
         tags,

@@ -176,6 +176,24 @@ ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps"
 
 MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
+SIGNAL_EXAMPLE: Example = {
+    "kind": "answer_correction",
+    "id": "01980000-0000-7000-8000-00000000000d",
+    "given_by": "Ada",
+    "created_at": "2026-07-01T09:30:00Z",
+    "report_version": 1,
+    "sentence_id": None,
+    "value": None,
+    "text": "Robert Stevenson",
+    "text_origin": "person",
+    "base_version": None,
+}
+CONSENT_EXAMPLE: Example = {
+    "may_learn": False,
+    "is_decided": True,
+    "decided_by": "Ada",
+    "decided_at": "2026-07-01T09:31:00Z",
+}
 DELETION_EXAMPLE: Example = {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []}
 
 THREAD_EXAMPLE: Example = {"id": THREAD_ID, "title": QUESTION, "created_at": TIMESTAMP, "runs": [RUN_EXAMPLE]}
@@ -613,6 +631,32 @@ EXAMPLES: dict[str, Example] = {
     "InputRequestList": {"items": [input_requests.INPUT_REQUEST_EXAMPLE]},
     "InputResponseIn": {"decision": "edited", "steps": ["Read what Pool does"], "comment": "Leave out the search."},
     "UserMessageIn": {"text": "Look at keep-alive time-outs as well."},
+    "TrainingSignalOut": SIGNAL_EXAMPLE,
+    "TrainingSignalsOut": {"consent": CONSENT_EXAMPLE, "items": [SIGNAL_EXAMPLE]},
+    "TrainingConsentIn": {"is_allowed": False},
+    "TrainingConsentOut": CONSENT_EXAMPLE,
+    "AnswerCorrectionIn": {"answer": "Robert Stevenson", "text_origin": "person"},
+    "TasksFromRunsIn": {"dataset": "ours", "tag": "reviewed", "min_rating": 0.5, "is_dry_run": True},
+    "TaskSetOut": {
+        "id": None,
+        "dataset": "ours",
+        "held_out_dataset": "ours-held-out",
+        "train_count": 1,
+        "held_out_count": 0,
+        "new_count": 0,
+        "left_out": {"no_consent": 2, "no_signal": 14},
+        "tasks": [
+            {
+                "run_id": RUN_ID,
+                "question": "Who built Bell Rock?",
+                "split": "train",
+                "signals": ["answer_correction"],
+                "has_answer": True,
+                "evidence_count": 0,
+                "criterion_count": 0,
+            }
+        ],
+    },
     "TasksIn": {"dataset": "capitals", "tasks": [{"question": TASK_EXAMPLE["question"], "answers": ["Canberra"]}]},
     "TasksOut": {"dataset": "capitals", "task_ids": [TASK_ID], "new_count": 1},
     "TaskOut": TASK_EXAMPLE,

@@ -34,6 +34,10 @@ app.command(
     "offing.cli.trajectories:app", name="trajectories", help="Trajectories: export, show, replay, import, check."
 )
 app.command("offing.cli.loop:run_loop", name="loop", help="Run the training loop: collect, train, evaluate, repeat.")
+app.command("offing.cli.tasks:app", name="tasks", help="Tasks for training: make them from rated runs.")
+app.command(
+    "offing.cli.signals:app", name="signals", help="What people said about a run, and whether to learn from it."
+)
 app.command(
     "offing.cli.distillation:distill",
     name="distill",

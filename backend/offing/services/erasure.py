@@ -68,6 +68,7 @@ async def _erase_copies(
         steps += await rows.clean_steps(connection, run.run_id, copies.erase, copies.erase_json)
         await rows.clean_role_calls(connection, tenant_id, run.run_id, copies.erase, copies.erase_json)
         await rows.clean_reports(connection, run.run_id, copies.erase, copies.erase_json)
+        await rows.clean_training_signals(connection, run.run_id, copies.erase, copies.erase_json)
         await rows.clean_intents(connection, run.run_id, copies.erase_json)
         await rows.clean_store_items(connection, tenant_id, run.run_id, copies.erase_json)
         await clean_thread_states(connection, run.run_id, copies.erase)

@@ -6,7 +6,7 @@ Reference answers are stored in a separate table and read only for scoring.
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from offing.core.errors import InvalidInput
 from offing.core.scoring import reference_to_json
 from offing.datasets.task import TaskSpec, parse_task_line
 from offing.storage import tasks
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.tasks import NewTask, TaskRow
 from offing.tools.environment import TaskSample, get_environment, qualify_spec
 
@@ -55,6 +55,15 @@ async def store_tasks(database: Database, tenant_id: UUID, dataset: str, specs: 
         new += sum(task.id == id for task, id in zip(new_tasks, stored_ids, strict=True))
         ids += stored_ids
     return StoredTasks(ids, new)
+
+
+async def store_tasks_in(
+    connection: Connection, tenant_id: UUID, dataset: str, specs: Sequence[TaskSpec]
+) -> StoredTasks:
+    """Store tasks of different content in a transaction of the caller, as `store_tasks`."""
+    new_tasks = [_build_task(spec, hash_task(spec)) for spec in specs]
+    ids = await tasks.store_tasks(connection, tenant_id, dataset, new_tasks)
+    return StoredTasks(ids, sum(task.id == id for task, id in zip(new_tasks, ids, strict=True)))
 
 
 async def list_tasks(

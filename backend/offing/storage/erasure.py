@@ -121,6 +121,16 @@ LIST_CORRECTIONS = "select id, correction from reward where run_id = %s and corr
 
 UPDATE_CORRECTION = "update reward set correction = %s where run_id = %s and id = %s"
 
+LIST_ANSWERS = "select id, answer from answer_correction where run_id = %s"
+
+UPDATE_ANSWER = "update answer_correction set answer = %s where run_id = %s and id = %s"
+
+LIST_TASK_REFERENCES = """
+    select f.task_id, f.answers, f.rubric from task_reference f join task_origin o using (task_id) where o.run_id = %s
+"""
+
+UPDATE_TASK_REFERENCE = "update task_reference set answers = %s, rubric = %s where task_id = %s"
+
 LIST_SCORES = "select id, failure, detail from reward where run_id = %s and target = 'run'"
 
 UPDATE_SCORE = "update reward set failure = %s, detail = %s where run_id = %s and id = %s"
@@ -275,6 +285,19 @@ async def clean_reports(connection: Connection, run_id: UUID, clean: TextCleaner
     for id, failure, detail in await (await connection.execute(LIST_SCORES, (run_id,))).fetchall():
         if (cleaned := (clean(failure), clean_json(detail))) != (failure, detail):
             await connection.execute(UPDATE_SCORE, (cleaned[0], _jsonb(cleaned[1]), run_id, id))
+
+
+async def clean_training_signals(
+    connection: Connection, run_id: UUID, clean: TextCleaner, clean_json: JsonCleaner
+) -> None:
+    """Clean the corrected answers of a run, and the references of tasks that were made from it."""
+    for id, answer in await (await connection.execute(LIST_ANSWERS, (run_id,))).fetchall():
+        if (new := clean(answer)) != answer:
+            await connection.execute(UPDATE_ANSWER, (new, run_id, id))
+    for task_id, answers, rubric in await (await connection.execute(LIST_TASK_REFERENCES, (run_id,))).fetchall():
+        if (cleaned := (clean_json(answers), clean_json(rubric))) != (answers, rubric):
+            values = None if cleaned[0] is None else _jsonb(cleaned[0])
+            await connection.execute(UPDATE_TASK_REFERENCE, (values, _jsonb(cleaned[1]), task_id))
 
 
 async def clean_intents(connection: Connection, run_id: UUID, clean_json: JsonCleaner) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from offing.storage.pool import Connection
+from offing.storage.training_signals import IS_NOT_REFUSED
 
 SHORT_ANSWER = """
     coalesce((select body->'answer'->>'text' from report
@@ -43,6 +44,7 @@ LIST_RATED_INTERACTIVE_RUNS = f"""
            coalesce((t.value + 1) / 2, 0), t.corrections, {SHORT_ANSWER}
       from told t join run r on r.id = t.run_id
      where r.kind = 'interactive' and r.ended_at is not null and (t.value is not null or t.corrections <> '{{}}')
+       and {IS_NOT_REFUSED}
        and (%(graph)s::text is null or r.graph = %(graph)s)
      order by r.id desc limit %(limit)s
 """

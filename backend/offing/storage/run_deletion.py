@@ -12,6 +12,7 @@ from offing.storage import runs
 from offing.storage.checkpoint_cleanup import DELETE_UNNEEDED
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
+from offing.storage.task_origins import delete_unused_tasks
 
 LOCK_THREAD = "select id from thread where id = (select thread_id from run where id = %s) for update"
 """A question that is asked in the thread at the same time waits, and then finds the thread changed or deleted."""
@@ -134,6 +135,7 @@ async def delete_runs(
     for statement in KEEP_STATES:
         await connection.execute(statement, {"runs": everything, "threads": threads})
     await connection.execute(DELETE_STATES, {"thread": thread_id, "runs": everything}, prepare=False)
+    await delete_unused_tasks(connection, everything)
     await connection.execute(DELETE_RUNS, (list(run_ids),))
     if not keeps_thread:
         await connection.execute(DELETE_EMPTY_THREAD, (thread_id,))

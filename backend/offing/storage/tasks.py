@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 from offing.core.errors import NotFound
 from offing.core.scoring import Reference, reference_from_json, reference_to_json
 from offing.storage.pool import Connection
+from offing.storage.task_origins import IS_SELECTABLE
 
 STORE_TASKS = """
     with given as (
@@ -40,9 +41,11 @@ COLUMNS = "id, dataset, split, name, question, scope, difficulty, tags, content_
 
 GET_TASKS = f"select {COLUMNS} from task where id = any(%s)"
 
-LIST_TASKS_OF_DATASET = f"select {COLUMNS} from task where dataset = %s order by id limit %s"
+LIST_TASKS_OF_DATASET = f"select {COLUMNS} from task where dataset = %s and {IS_SELECTABLE} order by id limit %s"
 
-SAMPLE_TASKS = "select id from task where dataset = %s order by md5(content_sha256 || %s::text), id limit %s"
+SAMPLE_TASKS = f"""
+    select id from task where dataset = %s and {IS_SELECTABLE} order by md5(content_sha256 || %s::text), id limit %s
+"""
 """The order depends on the content and the seed only."""
 
 LIST_TASKS = f"""
@@ -112,7 +115,10 @@ async def get_tasks(connection: Connection, task_ids: Sequence[UUID]) -> list[Ta
 
 
 async def list_tasks_of_dataset(connection: Connection, dataset: str, limit: int) -> list[TaskRow]:
-    """Return the first tasks of a dataset, in the order in which they were stored."""
+    """Return the first tasks of a dataset, in the order in which they were stored.
+
+    Tasks made from runs that may not be learned from any more are left out.
+    """
     async with connection.cursor(row_factory=class_row(TaskRow)) as cursor:
         await cursor.execute(LIST_TASKS_OF_DATASET, (dataset, limit))
         return await cursor.fetchall()

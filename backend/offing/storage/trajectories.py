@@ -14,6 +14,7 @@ from offing.core.errors import NotFound
 from offing.core.trajectory_records import Reference, RewardScore, RunCost, ToolCallRecord, TrajectoryMetadata
 from offing.storage.pagination import PageKey
 from offing.storage.pool import Connection
+from offing.storage.training_signals import IS_NOT_REFUSED
 
 MAX_PAGE_RUNS = 256
 """Maximum number of runs per page, even if the caller requests more."""
@@ -68,14 +69,14 @@ LIST_GROUP_ROLLOUTS = f"""
 LIST_INTERACTIVE_RUNS = f"""
     select {COLUMNS}
       from run r left join rollout o on false {TASK_JOINS}
-     where r.kind = 'interactive' and r.ended_at is not null
+     where r.kind = 'interactive' and r.ended_at is not null and {IS_NOT_REFUSED}
        and (%(after_at)s::timestamptz is null or (r.ended_at, r.id) > (%(after_at)s, %(after_run)s))
        and (%(since)s::timestamptz is null or r.ended_at >= %(since)s)
        and (%(until)s::timestamptz is null or r.ended_at < %(until)s)
        {QUERY_CONDITIONS}
      order by r.ended_at, r.id limit %(limit)s
 """
-"""Interactive runs. They belong to no group and have no reward."""
+"""Interactive runs that may be learned from. They belong to no group and have no reward."""
 
 GET_TRAJECTORY = f"""
     select {COLUMNS} from run r left join rollout o on o.run_id = r.id {TASK_JOINS} where r.id = %s

@@ -1,15 +1,21 @@
-import { t } from "@lingui/core/macro";
+import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { createRating, type Rating, type RatingRequest, type Sentence } from "@/shared/api/reports";
 import { Dialog } from "@/shared/ui/dialog";
 import { deleteDraft, useDraft } from "@/shared/ui/drafts";
+import { lazyView } from "@/shared/ui/lazy-view";
 import { Menu } from "@/shared/ui/menu";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import type { AskAbout } from "./report-view";
 import { listAskActions } from "./section-menu";
 import "./ratings.css";
+
+const LearningDialog = lazyView(
+  msg`what Offing learns`,
+  async () => (await import("./learning-dialog")).LearningDialog,
+);
 
 /**
  * Return the ratings of a version of the report by sentence id; the rating of the whole report has the key "". A later
@@ -48,6 +54,7 @@ export function ReportRating({
   rating: Rating | undefined;
 }) {
   const [isCorrecting, setIsCorrecting] = useState(false);
+  const [isTeaching, setIsTeaching] = useState(false);
   const send = useCreateRating(runId, version);
   const value = rating?.value ?? 0;
   return (
@@ -79,6 +86,10 @@ export function ReportRating({
       >
         {rating?.correction ? t`Corrected` : t`Add correction`}
       </button>
+      <button type="button" className="btn small" onClick={() => setIsTeaching(true)}>
+        <Trans>Right answer…</Trans>
+      </button>
+      {isTeaching ? <LearningDialog runId={runId} onClose={() => setIsTeaching(false)} /> : null}
       <ProblemNote error={send.error} />
       <CorrectionDialog
         runId={runId}

@@ -1295,6 +1295,26 @@ export interface paths {
         patch: operations["change_run"];
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/answer-corrections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Correct Answer
+         * @description Say what the right answer of a run is. The report is not changed.
+         */
+        post: operations["correct_answer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/cancel": {
         parameters: {
             query?: never;
@@ -1866,6 +1886,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/training-consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Training Consent
+         * @description Decide whether a run may be learned from. Sets of tasks that are made later follow the decision.
+         */
+        put: operations["set_training_consent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run_id}/training-signals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Training Signals
+         * @description List what people said about a run, oldest first, and whether it may be learned from.
+         */
+        get: operations["list_training_signals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/trajectory": {
         parameters: {
             query?: never;
@@ -2130,6 +2190,26 @@ export interface paths {
          * @description Store tasks. Each content is stored once. Reference answers are stored and never returned.
          */
         post: operations["store_tasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/from-runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make Tasks From Runs
+         * @description Make tasks from rated and corrected runs: to train on, and held out, without overlap.
+         */
+        post: operations["make_tasks_from_runs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2569,6 +2649,23 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * AnswerCorrectionIn
+         * @description The right answer of a run.
+         * @example {
+         *       "answer": "Robert Stevenson",
+         *       "text_origin": "person"
+         *     }
+         */
+        AnswerCorrectionIn: {
+            /** Answer */
+            answer: string;
+            /**
+             * @description Who wrote the words.
+             * @default person
+             */
+            text_origin: components["schemas"]["TextOrigin"];
+        };
         /**
          * AnswerDraftList
          * @example {
@@ -8968,6 +9065,32 @@ export interface components {
          */
         RunStatus: "queued" | "running" | "waiting" | "paused" | "done" | "failed" | "cancelled";
         /**
+         * RunTaskOut
+         * @description A task without its reference answers.
+         */
+        RunTaskOut: {
+            /** Criterion Count */
+            criterion_count: number;
+            /** Evidence Count */
+            evidence_count: number;
+            /** Has Answer */
+            has_answer: boolean;
+            /** Question */
+            question: string;
+            /**
+             * Run Id
+             * Format: uuid
+             */
+            run_id: string;
+            /**
+             * Signals
+             * @description What it was made from.
+             */
+            signals: components["schemas"]["SignalKind"][];
+            /** Split */
+            split: string;
+        };
+        /**
          * RunTextCode
          * @enum {string}
          */
@@ -9873,6 +9996,12 @@ export interface components {
             url: string;
         };
         /**
+         * SignalKind
+         * @description What a person did. Only corrected answers have rows of their own; the others refer to rows that exist.
+         * @enum {string}
+         */
+        SignalKind: "report_rating" | "sentence_rating" | "answer_correction" | "report_edit" | "input_response";
+        /**
          * SourceMoveIn
          * @description Documents and where they go.
          * @example {
@@ -10602,6 +10731,60 @@ export interface components {
             task_ids?: string[] | null;
         };
         /**
+         * TaskSetOut
+         * @example {
+         *       "dataset": "ours",
+         *       "held_out_count": 0,
+         *       "held_out_dataset": "ours-held-out",
+         *       "id": null,
+         *       "left_out": {
+         *         "no_consent": 2,
+         *         "no_signal": 14
+         *       },
+         *       "new_count": 0,
+         *       "tasks": [
+         *         {
+         *           "criterion_count": 0,
+         *           "evidence_count": 0,
+         *           "has_answer": true,
+         *           "question": "Who built Bell Rock?",
+         *           "run_id": "01980000-0000-7000-8000-00000000000a",
+         *           "signals": [
+         *             "answer_correction"
+         *           ],
+         *           "split": "train"
+         *         }
+         *       ],
+         *       "train_count": 1
+         *     }
+         */
+        TaskSetOut: {
+            /** Dataset */
+            dataset: string;
+            /** Held Out Count */
+            held_out_count: number;
+            /** Held Out Dataset */
+            held_out_dataset: string;
+            /**
+             * Id
+             * @description null: it was a dry run.
+             */
+            id: string | null;
+            /**
+             * Left Out
+             * @description Number of selected runs by the reason why they are no task.
+             */
+            left_out: {
+                [key: string]: number;
+            };
+            /** New Count */
+            new_count: number;
+            /** Tasks */
+            tasks: components["schemas"]["RunTaskOut"][];
+            /** Train Count */
+            train_count: number;
+        };
+        /**
          * TaskSpec
          * @description A task to store.
          *
@@ -10671,6 +10854,63 @@ export interface components {
              * @default []
              */
             tags: string[];
+        };
+        /**
+         * TasksFromRunsIn
+         * @description Which runs become tasks of which dataset. Only runs that may be learned from do.
+         * @example {
+         *       "dataset": "ours",
+         *       "is_dry_run": true,
+         *       "min_rating": 0.5,
+         *       "tag": "reviewed"
+         *     }
+         */
+        TasksFromRunsIn: {
+            /**
+             * Dataset
+             * @description The dataset to train on. The held-out one has this name with `-held-out`.
+             */
+            dataset: string;
+            /** Graph */
+            graph?: string | null;
+            /**
+             * Held Out Fraction
+             * @default 0.25
+             */
+            held_out_fraction: number;
+            /**
+             * Includes Follow Ups
+             * @default false
+             */
+            includes_follow_ups: boolean;
+            /**
+             * Is Dry Run
+             * @description Store nothing, and return what would be stored.
+             * @default false
+             */
+            is_dry_run: boolean;
+            /**
+             * Max Answer Chars
+             * @default 200
+             */
+            max_answer_chars: number;
+            /**
+             * Min Rating
+             * @description From which mean rating an answer counts as right.
+             * @default 0.5
+             */
+            min_rating: number;
+            /**
+             * Seed
+             * @default 0
+             */
+            seed: number;
+            /** Since */
+            since?: string | null;
+            /** Tag */
+            tag?: string | null;
+            /** Until */
+            until?: string | null;
         };
         /**
          * TasksIn
@@ -10769,6 +11009,12 @@ export interface components {
             /** Training Opt In */
             training_opt_in: boolean;
         };
+        /**
+         * TextOrigin
+         * @description Who wrote the words of a signal.
+         * @enum {string}
+         */
+        TextOrigin: "person" | "model" | "document";
         /**
          * ThreadOut
          * @example {
@@ -11207,6 +11453,42 @@ export interface components {
             when_tainted?: boolean | null;
         };
         /**
+         * TrainingConsentIn
+         * @example {
+         *       "is_allowed": false
+         *     }
+         */
+        TrainingConsentIn: {
+            /**
+             * Is Allowed
+             * @description null: as `training_opt_in` of the settings says.
+             */
+            is_allowed: boolean | null;
+        };
+        /**
+         * TrainingConsentOut
+         * @description Whether a run may be learned from.
+         * @example {
+         *       "decided_at": "2026-07-01T09:31:00Z",
+         *       "decided_by": "Ada",
+         *       "is_decided": true,
+         *       "may_learn": false
+         *     }
+         */
+        TrainingConsentOut: {
+            /** Decided At */
+            decided_at: string | null;
+            /** Decided By */
+            decided_by: string;
+            /**
+             * Is Decided
+             * @description false: the run follows `training_opt_in` of the settings.
+             */
+            is_decided: boolean;
+            /** May Learn */
+            may_learn: boolean;
+        };
+        /**
          * TrainingEventList
          * @example {
          *       "items": [
@@ -11628,6 +11910,88 @@ export interface components {
              * @description null: not a finite number.
              */
             value: number | null;
+        };
+        /**
+         * TrainingSignalOut
+         * @description What a person said about a run.
+         * @example {
+         *       "base_version": null,
+         *       "created_at": "2026-07-01T09:30:00Z",
+         *       "given_by": "Ada",
+         *       "id": "01980000-0000-7000-8000-00000000000d",
+         *       "kind": "answer_correction",
+         *       "report_version": 1,
+         *       "sentence_id": null,
+         *       "text": "Robert Stevenson",
+         *       "text_origin": "person",
+         *       "value": null
+         *     }
+         */
+        TrainingSignalOut: {
+            /**
+             * Base Version
+             * @description For an edit: the version that was edited.
+             */
+            base_version: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Given By */
+            given_by: string;
+            /**
+             * Id
+             * @description Id of the rating or correction, number of the report version, or seq of the input request.
+             */
+            id: string;
+            kind: components["schemas"]["SignalKind"];
+            /** Report Version */
+            report_version: number | null;
+            /** Sentence Id */
+            sentence_id: string | null;
+            /**
+             * Text
+             * @description Empty for edits and responses, which are read where they are stored.
+             */
+            text: string;
+            /** @description Who wrote the words. */
+            text_origin: components["schemas"]["TextOrigin"];
+            /**
+             * Value
+             * @description -1 to 1. null: it is no rating, or a comment alone.
+             */
+            value: number | null;
+        };
+        /**
+         * TrainingSignalsOut
+         * @example {
+         *       "consent": {
+         *         "decided_at": "2026-07-01T09:31:00Z",
+         *         "decided_by": "Ada",
+         *         "is_decided": true,
+         *         "may_learn": false
+         *       },
+         *       "items": [
+         *         {
+         *           "base_version": null,
+         *           "created_at": "2026-07-01T09:30:00Z",
+         *           "given_by": "Ada",
+         *           "id": "01980000-0000-7000-8000-00000000000d",
+         *           "kind": "answer_correction",
+         *           "report_version": 1,
+         *           "sentence_id": null,
+         *           "text": "Robert Stevenson",
+         *           "text_origin": "person",
+         *           "value": null
+         *         }
+         *       ]
+         *     }
+         */
+        TrainingSignalsOut: {
+            consent: components["schemas"]["TrainingConsentOut"];
+            /** Items */
+            items: components["schemas"]["TrainingSignalOut"][];
         };
         /** TrajectoryMessageOut */
         TrajectoryMessageOut: {
@@ -18471,6 +18835,107 @@ export interface operations {
             };
         };
     };
+    correct_answer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerCorrectionIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingSignalOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No person started the run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     cancel_run: {
         parameters: {
             query?: never;
@@ -21224,6 +21689,186 @@ export interface operations {
             };
         };
     };
+    set_training_consent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrainingConsentIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingConsentOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No person started the run. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_training_signals: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingSignalsOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_trajectory: {
         parameters: {
             query?: {
@@ -22305,6 +22950,87 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TasksOut"];
+                };
+            };
+            /** @description There is no valid key or session. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write comes from another origin or lacks the CSRF token. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host header names another server. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request contains an invalid value. `field` and `remedy` say what to change. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Postgres did not answer, or the server is busy. Try again after `Retry-After`. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    make_tasks_from_runs: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Required on writes that use the session cookie. */
+                "x-csrf-token"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TasksFromRunsIn"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskSetOut"];
                 };
             };
             /** @description There is no valid key or session. */
