@@ -236,6 +236,7 @@ async def _evaluate_mode(
             label,
             setup,
             graphs=collector.graphs,
+            servers=collector.servers,
             idempotency_key=_evaluation_key(version, setup),
         )
         await collector.wait_for_batch(context.tenant_id, created.batch.id, version)

@@ -21,6 +21,7 @@ from offing.cli.training_jobs import build_job_context, load_tables, require_tor
 from offing.local.engine_process import get_policy_dir
 from offing.local.servers import ServerUrls
 from offing.local.stack import count_worker_processes, open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import EngineEndpoint
 from offing.services import training_jobs
 from offing.settings import Settings, load_settings
@@ -122,7 +123,14 @@ def build_loop_context(
             return await policy_versions.is_needed(connection, version)
 
     engine = ManagedEngine(EngineEndpoint(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
-    collector = RolloutCollector(database, notifier, load_graphs(settings), engine, settings.slice_max_turns)
+    collector = RolloutCollector(
+        database,
+        notifier,
+        load_graphs(settings),
+        engine,
+        settings.slice_max_turns,
+        McpServerRegistry(settings.mcp_config),
+    )
     job_context = replace(build_job_context(database, settings, report_progress), collect_groups=collector.collect_step)
 
     async def run(job_id: UUID) -> TrainingJobRow:

@@ -21,12 +21,13 @@ from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
 from offing.local.servers import ServerUrls
 from offing.local.stack import open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
 from offing.services.promotion import EvaluationSetup
 from offing.services.promotion_gate import GateResult, GateRules, Guard, merge_guards
-from offing.settings import load_settings
+from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
@@ -122,14 +123,16 @@ def evaluate_version(options: EvaluateOptions) -> int:
     settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
     graph = get_graph(settings, options.graph)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
-        id = asyncio.run(_evaluate(options, graph, servers, progress))
+        id = asyncio.run(_evaluate(options, graph, servers, settings, progress))
     if options.as_json:
         return print_json({"evaluation": str(id), "policy": options.policy})
     print(f"evaluation {id}")
     return 0
 
 
-async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls, progress: ProgressPrinter) -> object:
+async def _evaluate(
+    options: EvaluateOptions, graph: Graph, servers: ServerUrls, settings: Settings, progress: ProgressPrinter
+) -> object:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         stored = await tasks.list_dataset_task_ids(database, LOCAL_TENANT, options.dataset, options.max_tasks)
         if not stored:
@@ -149,7 +152,13 @@ async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls,
             engines=resolve_engine_configs(options.engines, graph),
         )
         created = await promotion.start_evaluation(
-            database, notifier, LOCAL_TENANT, options.policy, frozen, graphs={graph.name: graph}
+            database,
+            notifier,
+            LOCAL_TENANT,
+            options.policy,
+            frozen,
+            graphs={graph.name: graph},
+            servers=McpServerRegistry(settings.mcp_config),
         )
         await follow_batch(database, created.batch.id, True, progress)
         return await promotion.store_evaluation(database, LOCAL_TENANT, options.policy, created.batch.id, frozen)

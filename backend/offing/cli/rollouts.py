@@ -31,6 +31,7 @@ from offing.local.background import get_status
 from offing.local.servers import ServerUrls
 from offing.local.shared_engine import is_serving
 from offing.local.stack import count_worker_processes, open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import EngineEndpoint
 from offing.models.engine_discovery import default_engine_config
 from offing.models.policy_http import UNIX_SCHEME
@@ -169,6 +170,7 @@ def render_batch(batch_status: BatchStatus) -> dict[str, Any]:
     identity = {"batch_id": batch.id, "name": batch.name, "groups": batch.group_count, "created_at": batch.created_at}
     request = {name: batch.request[name] for name in ("graph", "group_size", "seed", "tags")}
     progress = {name: value for name, value in asdict(batch_status.progress).items() if name != "id"}
+    request["pins"] = batch.request.get("pins", {})
     return identity | request | {"cancelled_at": batch.cancelled_at, "progress": progress}
 
 
@@ -225,6 +227,7 @@ async def _collect(
             graphs={graph.name: graph},
             default_engine=default_engine_config(),
             slice_max_turns=settings.slice_max_turns,
+            servers=McpServerRegistry(settings.mcp_config),
         )
         return await follow_batch(database, created.batch.id, options.wait, progress)
 
@@ -234,7 +237,13 @@ async def ingest_dataset(
 ) -> list[UUID]:
     async with DocumentReaderPool(settings.reader_processes) as readers:
         stored = await store_dataset(
-            database, LOCAL_TENANT, dataset, name=name, readers=readers, on_progress=progress.document_read
+            database,
+            LOCAL_TENANT,
+            dataset,
+            name=name,
+            readers=readers,
+            on_progress=progress.document_read,
+            servers=McpServerRegistry(settings.mcp_config),
         )
     if stored.documents is not None:
         progress.folder_ingested(stored.documents)
@@ -310,3 +319,13 @@ def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
     print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not scored yet · "
           f"{p.finalized} finalized, {p.failed} of them with infrastructure errors")  # fmt: skip
     print(f"mean reward {mean}")
+    for line in _describe_pins(batch.request.get("pins", {})):
+        print(line)
+
+
+def _describe_pins(pins: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each kind of thing that the scopes of the tasks name."""
+    lines = [f"MCP server  {name}, tools {pin[:12]}" for name, pin in sorted(pins.get("mcp", {}).items())]
+    lines += [f"tool policy {name}" for name in sorted(pins.get("tool_policies", {}))]
+    count = len(pins.get("pages", {}))
+    return lines + ([f"recorded    {count} pages"] if count else [])

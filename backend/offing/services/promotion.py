@@ -13,6 +13,7 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.model_limits import POLICY_MAX_TOKENS
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
@@ -62,6 +63,7 @@ async def start_evaluation(
     *,
     graphs: Mapping[str, Graph],
     idempotency_key: str | None = None,
+    servers: McpServerRegistry | None = None,
 ) -> CreatedBatch:
     """Collect the rollouts of an evaluation. `store_evaluation` stores the result when they have ended.
 
@@ -83,7 +85,7 @@ async def start_evaluation(
         name=f"{policy} on {setup.dataset}, {setup.mode}",
         idempotency_key=idempotency_key,
     )
-    return await rollouts.create_batch(database, notifier, tenant_id, request, graphs=graphs)
+    return await rollouts.create_batch(database, notifier, tenant_id, request, graphs=graphs, servers=servers)
 
 
 async def _choose_engine(database: Database, tenant_id: UUID, policy: str, setup: EvaluationSetup) -> EngineConfig:

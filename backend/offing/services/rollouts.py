@@ -19,15 +19,24 @@ from offing.core.model import EngineConfig, engine_to_digest_json, engine_to_jso
 from offing.core.run import Budget
 from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
+from offing.mcp.server_registry import McpServerRegistry
 from offing.scorers import SCORERS
 from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
-from offing.services.run_tool_policy import build_default_tool_policy
+from offing.services.run_tool_policy import build_default_tool_policy, build_tool_policy
 from offing.services.runs import choose_engines
+from offing.services.task_scopes import (
+    TOOL_FIELDS,
+    NamedScope,
+    ScopePins,
+    check_pinned_servers,
+    naming_task,
+    pin_scopes,
+)
 from offing.storage import rewards, rollout_batches, rollouts, runs, tasks
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.rewards import ScoreRow
 from offing.storage.rollout_batches import (
     BatchProgress,
@@ -135,11 +144,13 @@ async def create_batch(
     graphs: Mapping[str, Graph],
     default_engine: EngineConfig | None = None,
     slice_max_turns: int = 64,
+    servers: McpServerRegistry | None = None,
 ) -> CreatedBatch:
     """Create a batch with all its groups and runs, in transactions of whole groups.
 
-    After an interruption, the same request with the same key creates what is missing. Raises InvalidInput
-    before anything is stored, or later if a policy becomes unusable in the meantime.
+    After an interruption, the same request with the same key creates what is missing. `servers` are the MCP servers
+    that a task's scope may name; `None` means that there are none. Raises InvalidInput before anything is stored, or
+    later if a policy becomes unusable in the meantime, and Conflict if the tools of a pinned MCP server have changed.
     """
     task_ids = list(dict.fromkeys(request.task_ids))
     _check_request(request, task_ids)
@@ -160,16 +171,23 @@ async def create_batch(
         found_tasks = await tasks.get_tasks(connection, task_ids)
         references = await tasks.get_references(connection, task_ids)
         scorers = _pin_scorers(request, found_tasks, references)
+        pins = await _pin_scopes(connection, tenant_id, request, found_tasks, servers, earlier and earlier[0])
         batch = _check_same_request(earlier, digest) if earlier else await rollout_batches.insert_batch(
-            connection, tenant_id, id, name=request.name, request=_describe_request(request, graph, engines, scorers),
+            connection, tenant_id, id, name=request.name,
+            request=_describe_request(request, graph, engines, scorers, pins),
             group_count=len(task_ids), idempotency_key=request.idempotency_key, request_sha256=digest,
         )  # fmt: skip
         grouped_task_ids = await rollout_batches.list_grouped_task_ids(connection, batch.id) if earlier else set[UUID]()
+    check_pinned_servers(pins, servers)
     pinned = _build_pinned_config(request, graph, engines, versions, scorers, slice_max_turns)
     missing = [task for task in found_tasks if task.id not in grouped_task_ids]
     created_count = 0
-    for applicable, part in _split_by_scorers(scorers, missing, references):
-        config = replace(pinned, scorers=applicable)
+    parts = [
+        (_pin_scope(replace(pinned, scorers=applicable), graph, request, same_scope, pins, servers), same_scope)
+        for applicable, part in _split_by_scorers(scorers, missing, references)
+        for same_scope in _split_by_scope(part)
+    ]
+    for config, part in parts:
         created_count += await _create_groups(database, notifier, tenant_id, batch, config, part, request.seed)
     return CreatedBatch(batch, earlier is None, created_count)
 
@@ -348,6 +366,51 @@ def _split_by_scorers(
     return list(parts.values())
 
 
+async def _pin_scopes(
+    connection: Connection,
+    tenant_id: UUID,
+    request: BatchRequest,
+    task_rows: Sequence[TaskRow],
+    servers: McpServerRegistry | None,
+    earlier: RolloutBatchRow | None,
+) -> ScopePins:
+    """Check the scopes of the tasks again and pin what they name. An earlier batch keeps its pins."""
+    if earlier is not None:
+        return ScopePins.from_json(earlier.request.get("pins", {}))
+    named = [NamedScope(task.name or str(task.id), {**task.scope, **request.scope}) for task in task_rows]
+    return await pin_scopes(connection, tenant_id, named, servers)
+
+
+def _split_by_scope(task_rows: Sequence[TaskRow]) -> list[list[TaskRow]]:
+    """Return the tasks in parts whose scopes give their runs the same tools and the same tool policy."""
+    parts: dict[bytes, list[TaskRow]] = {}
+    for task in task_rows:
+        tools = {name: task.scope[name] for name in TOOL_FIELDS if task.scope.get(name)}
+        parts.setdefault(orjson.dumps(tools, option=orjson.OPT_SORT_KEYS), []).append(task)
+    return list(parts.values())
+
+
+def _pin_scope(
+    pinned: PinnedConfig,
+    graph: Graph,
+    request: BatchRequest,
+    task_rows: Sequence[TaskRow],
+    pins: ScopePins,
+    servers: McpServerRegistry | None,
+) -> PinnedConfig:
+    """Return the configuration of tasks with the same tools: their tool policy, and the pins in their scope."""
+    first = task_rows[0]
+    scope = {**first.scope, **request.scope}
+    with naming_task(first.name or str(first.id), "tool_policy"):
+        policy = build_tool_policy(graph, scope, pins.find_policy(scope), servers or McpServerRegistry())
+    return replace(
+        pinned,
+        tool_policy=policy.model_dump(mode="json"),
+        tool_policy_sha256=hash_tool_policy(policy),
+        scope={**request.scope, **pins.apply(scope)},
+    )
+
+
 def _build_pinned_config(
     request: BatchRequest,
     graph: Graph,
@@ -377,7 +440,11 @@ def _build_pinned_config(
 
 
 def _describe_request(
-    request: BatchRequest, graph: Graph, engines: Mapping[str, EngineConfig], scorers: list[dict[str, Any]]
+    request: BatchRequest,
+    graph: Graph,
+    engines: Mapping[str, EngineConfig],
+    scorers: list[dict[str, Any]],
+    pins: ScopePins,
 ) -> dict[str, Any]:
     """Return the request without its tasks, as stored in the batch."""
     return {
@@ -389,6 +456,7 @@ def _describe_request(
         "attempts": request.attempts,
         "seed": request.seed,
         "tags": list(request.tags),
+        **({"pins": stored} if (stored := pins.to_json()) else {}),
     }
 
 

@@ -14,6 +14,7 @@ from offing.bus.notifier import RunNotifier
 from offing.core.errors import Conflict
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
+from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import policy_files, rollouts, tasks
 from offing.services.graphs import get_graph
@@ -48,6 +49,8 @@ class RolloutCollector:
     graphs: Mapping[str, Graph]
     deploy: PolicyDeployer
     slice_max_turns: int = 64
+    servers: McpServerRegistry | None = None
+    """The MCP servers that the scope of a task may name. `None` means that there are none."""
 
     async def collect_step(
         self,
@@ -134,7 +137,13 @@ class RolloutCollector:
     ) -> CreatedBatch:
         """Create a batch and return when none of its groups is open. `policy`: see `wait_for_batch`."""
         created = await rollouts.create_batch(
-            self.database, self.notifier, tenant_id, request, graphs=self.graphs, slice_max_turns=self.slice_max_turns
+            self.database,
+            self.notifier,
+            tenant_id,
+            request,
+            graphs=self.graphs,
+            slice_max_turns=self.slice_max_turns,
+            servers=self.servers,
         )
         on_phase("waiting")
         await self.wait_for_batch(tenant_id, created.batch.id, policy)

@@ -72,6 +72,7 @@ async def create_rollout_batch(
         graphs=deps.graphs,
         default_engine=deps.default_engine,
         slice_max_turns=deps.settings.slice_max_turns,
+        servers=deps.mcp_servers,
     )
     response.status_code = 201 if batch.is_new else 200
     response.headers["Location"] = f"/api/v1/rollout-batches/{batch.batch.id}"
@@ -193,4 +194,5 @@ async def _select_task_ids(
         )
         specs = await asyncio.to_thread(tasks.sample_tasks, drawn)
         return (await tasks.store_tasks(deps.database, tenant_id, qualify_spec(requested.spec), specs)).task_ids
-    return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, selection.items or [])).task_ids
+    items = selection.items or []
+    return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, items, deps.mcp_servers)).task_ids

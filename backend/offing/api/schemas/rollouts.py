@@ -161,6 +161,10 @@ class RolloutBatchOut(ApiModel):
     tags: list[str]
     scorers: list[ScorerIn]
     progress: BatchProgressOut
+    pins: dict[str, Any] = Field(
+        description="What the names in the scopes of the tasks stand for: `mcp`, hashes of the approved tool lists by "
+        "server; `pages`, ids of the recorded texts by URL; `tool_policies` by name."
+    )
     created_at: datetime
     cancelled_at: datetime | None
 
@@ -292,6 +296,7 @@ def serialize_batch(status: BatchStatus) -> RolloutBatchOut:
         tags=request["tags"],
         scorers=[ScorerIn(name=s["name"], weight=s["weight"], options=s["options"]) for s in request["scorers"]],
         progress=_serialize_progress(batch.group_count, status.progress),
+        pins=request.get("pins", {}),
         created_at=batch.created_at,
         cancelled_at=batch.cancelled_at,
     )

@@ -7284,6 +7284,13 @@ export interface components {
             id: string;
             /** Name */
             name: string;
+            /**
+             * Pins
+             * @description What the names in the scopes of the tasks stand for: `mcp`, hashes of the approved tool lists by server; `pages`, ids of the recorded texts by URL; `tool_policies` by name.
+             */
+            pins: {
+                [key: string]: unknown;
+            };
             progress: components["schemas"]["BatchProgressOut"];
             /** Scorers */
             scorers: components["schemas"]["ScorerIn"][];
@@ -10542,6 +10549,12 @@ export interface components {
          */
         TaskScope: {
             /**
+             * Code
+             * @description Whether runs may run Python in a sandbox.
+             * @default false
+             */
+            code: boolean;
+            /**
              * Collections
              * @description Collections of the document library. Empty: all.
              * @default []
@@ -10554,11 +10567,55 @@ export interface components {
              */
             environment: string;
             /**
+             * Excluded Domains
+             * @description Domains not to be used.
+             * @default []
+             */
+            excluded_domains: string[];
+            /**
+             * Mcp
+             * @description Names of the operator's MCP servers whose tools runs may use.
+             * @default []
+             */
+            mcp: string[];
+            /**
+             * Mcp Pins
+             * @description Hash of the approved tool list by server. A server without one may have any.
+             * @default {}
+             */
+            mcp_pins: {
+                [key: string]: string;
+            };
+            /**
+             * Only Domains
+             * @description The only domains of the web.
+             * @default []
+             */
+            only_domains: string[];
+            /**
+             * Pages
+             * @description URLs of recorded pages: runs may read these and no others, and always the same text of each.
+             * @default []
+             */
+            pages: string[];
+            /**
              * Sources
              * @description Empty: all sources of the collections.
              * @default []
              */
             sources: string[];
+            /**
+             * Tool Policy
+             * @description Name of a tool policy. Empty: the default one.
+             * @default
+             */
+            tool_policy: string;
+            /**
+             * Web
+             * @description Whether runs may search the web and read public pages, live.
+             * @default false
+             */
+            web: boolean;
         };
         /**
          * TaskSelectionIn
@@ -10639,9 +10696,17 @@ export interface components {
             rubric: components["schemas"]["TaskCriterion"][] | string;
             /**
              * @default {
+             *       "code": false,
              *       "collections": [],
              *       "environment": "",
-             *       "sources": []
+             *       "excluded_domains": [],
+             *       "mcp": [],
+             *       "mcp_pins": {},
+             *       "only_domains": [],
+             *       "pages": [],
+             *       "sources": [],
+             *       "tool_policy": "",
+             *       "web": false
              *     }
              */
             scope: components["schemas"]["TaskScope"];
