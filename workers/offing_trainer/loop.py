@@ -13,6 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from offing.core.errors import Conflict, Unavailable
+from offing.core.judge_budget import NO_JUDGE_LIMIT
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
 from offing.models.policy_folder import hash_policy
@@ -20,8 +21,9 @@ from offing.services import policies, promotion, tasks, training_jobs
 from offing.services.graphs import get_graph
 from offing.services.policies import PolicyRegistration
 from offing.services.promotion import EvaluationSetup
-from offing.services.promotion_gate import GateRules
+from offing.services.promotion_gate import GateRules, merge_guards
 from offing.services.rollouts import BatchRequest
+from offing.services.scorer_pins import build_scorers
 from offing.storage import evaluations, policy_versions
 from offing.storage.evaluations import EvaluationResultRow
 from offing.storage.policy_versions import PolicyVersionRow
@@ -132,10 +134,10 @@ async def _activate_first_version(context: LoopContext, start: PolicyVersionRow)
 async def _promote(context: LoopContext, config: LoopConfig, trained: PolicyVersionRow) -> str:
     """Promote the version if it passes the gate. Returns the reason of a rejection, else an empty string."""
     try:
-        rules = GateRules(config.evaluate.margin, config.evaluate.confident)
+        rules = GateRules(config.evaluate.margin, config.evaluate.confident, merge_guards(config.evaluate.guards()))
         await promotion.promote(
             context.collector.database, context.tenant_id, trained.label, rules,
-            dataset=_dataset_name(config.evaluate), mode="sampled",
+            dataset=_dataset_name(config.evaluate), mode="sampled", metric=config.evaluate.metric or None,
         )  # fmt: skip
     except Conflict as error:
         return str(error)
@@ -190,7 +192,9 @@ async def _register_random_policy(context: LoopContext, config: LoopConfig) -> P
 async def _collect_demonstrations(context: LoopContext, config: LoopConfig) -> UUID:
     start, collect = config.start, config.collect
     task_ids: list[UUID] = []
-    for nth, world in enumerate(start.worlds):
+    if collect.dataset:
+        task_ids = await _draw_dataset_tasks(context, collect.dataset, start.demonstration_count, config.seed)
+    for nth, world in enumerate(() if collect.dataset else start.worlds):
         count = _split_evenly(start.demonstration_count, len(start.worlds), nth)
         drawn = TaskSample(world, count, start.hops, collect.question_kinds or None, config.seed, collect.compositions)
         task_ids += await _store_tasks(context, drawn)
@@ -206,7 +210,9 @@ async def _evaluate(context: LoopContext, config: LoopConfig, version: PolicyVer
     """
     await context.collector.deploy_version(context.tenant_id, version)
     evaluate, task_ids = config.evaluate, list[UUID]()
-    for nth, world in enumerate(evaluate.worlds):
+    if evaluate.dataset:
+        task_ids = await _draw_dataset_tasks(context, evaluate.dataset, evaluate.task_count, evaluate.seed)
+    for nth, world in enumerate(() if evaluate.dataset else evaluate.worlds):
         count = _split_evenly(evaluate.task_count, len(evaluate.worlds), nth)
         kinds = config.collect.question_kinds or None
         drawn = TaskSample(world, count, evaluate.hops, kinds, evaluate.seed, evaluate.compositions)
@@ -224,6 +230,8 @@ async def _evaluate_mode(
         prompt_format=collect.prompt_format, max_tokens=collect.max_tokens,
         budget=Budget(max_turns=collect.max_turns),
         engines=build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
+        scorers=build_scorers(config.evaluation_scorers),
+        judge_budget=config.evaluate.judge_budget.to_budget() if config.evaluate.judge_budget else NO_JUDGE_LIMIT,
     )  # fmt: skip
     results = await _find_results(context, version, setup)
     if not results:
@@ -265,7 +273,7 @@ async def _find_results(
 
 
 def _dataset_name(evaluate: EvaluateConfig) -> str:
-    return "world:" + "+".join(evaluate.worlds)
+    return evaluate.dataset or "world:" + "+".join(evaluate.worlds)
 
 
 async def _train(context: LoopContext, config: LoopConfig, start: PolicyVersionRow) -> tuple[PolicyVersionRow, UUID]:
@@ -303,6 +311,12 @@ async def _run_training_job(
     return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id
 
 
+async def _draw_dataset_tasks(context: LoopContext, dataset: str, count: int, seed: int) -> list[UUID]:
+    """Draw random tasks of a stored dataset, each at most once. Raises InvalidInput if there are none."""
+    database = context.collector.database
+    return await tasks.list_dataset_task_ids(database, context.tenant_id, dataset, count, seed=seed)
+
+
 async def _store_tasks(context: LoopContext, drawn: TaskSample) -> list[UUID]:
     if not drawn.count:
         return []
@@ -327,6 +341,7 @@ async def _run_batch(
             **build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
             collect.role: engine_config,
         },
+        scorers=build_scorers(collect.scorers),
         budget=Budget(max_turns=collect.max_turns),
         attempts=collect.max_attempts,
         seed=config.seed,

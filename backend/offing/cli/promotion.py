@@ -26,7 +26,7 @@ from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
 from offing.services.promotion import EvaluationSetup
-from offing.services.promotion_gate import GateResult, GateRules, Guard, merge_guards
+from offing.services.promotion_gate import GateResult, GateRules, merge_guards, parse_guard
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
@@ -34,7 +34,7 @@ from offing.storage.pool import Database
 
 
 def promote_version(options: PromoteOptions) -> int:
-    guards = merge_guards(parse_guard(text) for text in options.not_worse)
+    guards = merge_guards(parse_guard(text, "--not-worse") for text in options.not_worse)
     rules = None if options.force else GateRules(options.margin, not options.by_mean, guards, options.max_kl)
     mode = "greedy" if options.greedy else None
 
@@ -58,18 +58,6 @@ def promote_version(options: PromoteOptions) -> int:
     if result is not None:
         _print_gate_result(result, options.metric or ("mean value" if options.experiment else "mean reward"))
     return 0
-
-
-def parse_guard(text: str) -> Guard:
-    """Parse METRIC=MARGIN, or METRIC=MARGIN%. Raises InvalidInput."""
-    metric, separator, margin = text.partition("=")
-    try:
-        value = float(margin.removesuffix("%")) if separator else 0.0
-    except ValueError:
-        value = -1.0
-    if not metric or not 0 <= value < float("inf"):
-        raise InvalidInput("--not-worse", f"{text!r} is not METRIC=MARGIN", "Write for example `tokens=10%`.")
-    return Guard(metric, value / 100, True) if margin.endswith("%") else Guard(metric, value)
 
 
 def _print_gate_result(result: GateResult, name: str) -> None:

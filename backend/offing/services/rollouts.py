@@ -15,18 +15,17 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig, engine_to_digest_json, engine_to_json
 from offing.core.run import Budget
-from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
 from offing.mcp.server_registry import McpServerRegistry
-from offing.scorers import SCORERS
-from offing.scorers.scorer import find_missing_answers
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
 from offing.services.run_tool_policy import build_default_tool_policy, build_tool_policy
 from offing.services.runs import choose_engines
+from offing.services.scorer_pins import ScorerSpec, pin_scorers, split_by_scorers
 from offing.services.task_scopes import (
     TOOL_FIELDS,
     NamedScope,
@@ -67,16 +66,6 @@ MAX_CANCELLED_PER_TRANSACTION = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ScorerSpec:
-    """A scorer and its weight in the reward."""
-
-    name: str
-    weight: float = 1.0
-    """Weight in the reward. With 0 the score is recorded but not part of the reward."""
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A request for rollouts."""
 
@@ -100,6 +89,8 @@ class BatchRequest:
     traceparent: str | None = None
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that replace those of the tasks' scopes, such as `web`."""
+    judge_budget: JudgeBudget = NO_JUDGE_LIMIT
+    """What the judges among the scorers may use. A batch that has spent it stops."""
     omit_inapplicable_scorers: bool = False
     """Whether a scorer is left out of the groups of tasks that it cannot score. If not, such tasks are rejected."""
 
@@ -170,12 +161,15 @@ async def create_batch(
         versions = await policies.pin_versions(connection, engines)
         found_tasks = await tasks.get_tasks(connection, task_ids)
         references = await tasks.get_references(connection, task_ids)
-        scorers = _pin_scorers(request, found_tasks, references)
+        scorers = pin_scorers(
+            request.scorers, found_tasks, references, omit_inapplicable=request.omit_inapplicable_scorers
+        )
         pins = await _pin_scopes(connection, tenant_id, request, found_tasks, servers, earlier and earlier[0])
         batch = _check_same_request(earlier, digest) if earlier else await rollout_batches.insert_batch(
             connection, tenant_id, id, name=request.name,
             request=_describe_request(request, graph, engines, scorers, pins),
             group_count=len(task_ids), idempotency_key=request.idempotency_key, request_sha256=digest,
+            judge_budget=request.judge_budget,
         )  # fmt: skip
         grouped_task_ids = await rollout_batches.list_grouped_task_ids(connection, batch.id) if earlier else set[UUID]()
     check_pinned_servers(pins, servers)
@@ -184,7 +178,7 @@ async def create_batch(
     created_count = 0
     parts = [
         (_pin_scope(replace(pinned, scorers=applicable), graph, request, same_scope, pins, servers), same_scope)
-        for applicable, part in _split_by_scorers(scorers, missing, references)
+        for applicable, part in split_by_scorers(scorers, missing, references)
         for same_scope in _split_by_scope(part)
     ]
     for config, part in parts:
@@ -326,44 +320,6 @@ def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
         raise InvalidInput("max_attempts", f"{request.attempts} is out of range", f"Use 1 to {MAX_ATTEMPTS}.")
     if request.durability not in (None, "exit", "sync"):
         raise InvalidInput("durability", f"there is no durability {request.durability!r}", "Use exit or sync.")
-
-
-def _pin_scorers(
-    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
-) -> list[dict[str, Any]]:
-    """Return the scorers as a group pins them. Raises InvalidInput for tasks that a scorer cannot score."""
-    scorer_configs = request.scorers
-    if scorer_configs is None:
-        has_answers = all(not find_missing_answers(references.get(task.id)) for task in task_rows)
-        scorer_configs = [ScorerSpec("exact_match")] if has_answers else []
-    names = [spec.name for spec in scorer_configs]
-    if len(set(names)) < len(names):
-        raise InvalidInput("scorers", "one is named twice", "Name each scorer once.")
-    checked = () if request.omit_inapplicable_scorers else task_rows
-    return [_pin_scorer(spec, checked, references) for spec in scorer_configs]
-
-
-def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]) -> dict[str, Any]:
-    scorer = SCORERS.get_named(spec.name, "scorers")
-    scorer.check_options(spec.options)
-    for task in task_rows:
-        if lacks := scorer.find_missing(references.get(task.id)):
-            raise InvalidInput(
-                "scorers", f"{spec.name} cannot score task {task.name or task.id}: {lacks}", "Choose other scorers."
-            )
-    return {"name": spec.name, "version": scorer.version, "weight": spec.weight, "options": dict(spec.options)}
-
-
-def _split_by_scorers(
-    scorers: Sequence[dict[str, Any]], task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
-) -> list[tuple[list[dict[str, Any]], list[TaskRow]]]:
-    """Return the tasks with the scorers that can score them: one part per set of scorers."""
-    parts: dict[tuple[str, ...], tuple[list[dict[str, Any]], list[TaskRow]]] = {}
-    for task in task_rows:
-        applicable = [one for one in scorers if not SCORERS[one["name"]].find_missing(references.get(task.id))]
-        names = tuple(one["name"] for one in applicable)
-        parts.setdefault(names, (applicable, []))[1].append(task)
-    return list(parts.values())
 
 
 async def _pin_scopes(

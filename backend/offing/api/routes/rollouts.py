@@ -29,6 +29,7 @@ from offing.api.schemas.rollouts import (
 )
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.core.trajectory import Outcome
@@ -159,6 +160,7 @@ async def _build_request(
         engines=engines,
         scorers=scorers,
         budget=Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds, limits.depth),
+        judge_budget=JudgeBudget(body.judge_budget.max_calls, body.judge_budget.max_cost_usd),
         durability=body.durability,
         attempts=body.max_attempts,
         seed=body.seed,
