@@ -5,6 +5,7 @@ configuration. An interrupted loop therefore continues where it was.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -32,6 +33,7 @@ from offing.tools.environment import TaskSample
 from offing_trainer.config import parse_config
 from offing_trainer.job.rollout_collector import RolloutCollector, build_other_engine_configs
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
+from offing_trainer.loop_costs import CostRecorder, StageCost
 
 JobRunner = Callable[[UUID], Awaitable[TrainingJobRow]]
 """Runs a training job to its end."""
@@ -76,6 +78,8 @@ class LoopResult:
     promoted: bool
     rejection_reason: str
     """Empty if the version was promoted."""
+    costs: tuple[StageCost, ...] = ()
+    """What each stage has cost, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +114,21 @@ async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopRes
 
     Raises the errors of its parts, and Conflict for a failed job.
     """
+    costs = CostRecorder(context.collector.database, context.tenant_id, time.monotonic, context.report)
     start = await _prepare_start(context, config)
     context.report(f"the initial version is {start.label}")
+    await costs.end_stage("start", f"{config.name}/{config.seed}/demonstrations/")
     before = await _evaluate(context, config, start)
+    await costs.end_stage("evaluation of the start", f"{start.id}/")
     await _activate_first_version(context, start)
     trained, job = await _train(context, config, start)
+    await costs.end_stage("training", f"{job}/")
     after = await _evaluate(context, config, trained)
+    await costs.end_stage("evaluation of the result", f"{trained.id}/")
     rejection_reason = await _promote(context, config, trained)
     context.report(rejection_reason or f"{trained.label} is now active")
     compared = await _train_comparison(context, config, start, job) if config.compare else ()
-    return LoopResult(before, after, compared, not rejection_reason, rejection_reason)
+    return LoopResult(before, after, compared, not rejection_reason, rejection_reason, tuple(costs.stages))
 
 
 async def _activate_first_version(context: LoopContext, start: PolicyVersionRow) -> None:
