@@ -80,7 +80,8 @@ SMALL: dict[str, Any] = {
 
 def load_question_writer() -> ModuleType:
     spec = spec_from_file_location("write_document_questions", ROOT / "deploy/write_document_questions.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -173,7 +174,8 @@ async def test_a_loop_over_documents_is_rewarded_by_evidence_and_shows_what_each
     scorers = sql("select distinct scorer from app.reward where target = 'run' order by 1")
     assert scorers == [("citation_precision",), ("citation_recall",), ("supported_sentences",)]
     about = sql(
-        "select distinct split_part(t.name, '#', 1), t.dataset from app.task t join app.rollout_group g on g.task_id = t.id"
+        "select distinct split_part(t.name, '#', 1), t.dataset from app.task t "
+        "join app.rollout_group g on g.task_id = t.id"
     )
     trained_on = {name for name, dataset in about if dataset == "demo-train"}
     assert trained_on.isdisjoint(name for name, dataset in about if dataset == "demo-heldout")
@@ -187,7 +189,7 @@ async def test_a_loop_over_documents_is_rewarded_by_a_judge_within_its_budget(
     engine = {"engine": "litellm", "model": "openai/judge", "api_base": judge.url}
     scorers = {"citation_recall": 0.5, "rubric_judge": {"weight": 0.5, "engine": engine, "rubric": "Is it useful?"}}
     collect = SMALL["collect"] | {"scorers": scorers, "judge_budget": {"max_calls": 5}}
-    evaluate = SMALL["evaluate"] | {"scorers": {"citation_recall": 1}}
+    evaluate = SMALL["evaluate"] | {"scorers": {"citation_recall": 1, "citation_precision": 0}}
     tables = SMALL | {"collect": collect, "evaluate": evaluate}
     with pytest.raises(Conflict, match="judges have spent"):
         await run_training_loop(bench.context, parse_loop_config(tables))
