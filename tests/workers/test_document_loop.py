@@ -17,11 +17,8 @@ from offing.core.errors import Conflict
 from offing.datasets.dataset import open_dataset
 from offing.library.readers import DocumentReaderPool
 from offing.models.credentials import EngineEndpoint
-from offing.models.policy_folder import hash_policy
-from offing.services import logprob_parity, policies
 from offing.services.datasets import store_dataset
 from offing.services.graphs import open_registry
-from offing.services.policies import PolicyRegistration
 from offing.storage.training_jobs import TrainingJobRow
 from offing_trainer.job.engine_deployment import ManagedEngine
 from offing_trainer.job.job_runner import JobContext
@@ -204,56 +201,3 @@ async def test_a_loop_over_documents_is_rewarded_by_a_judge_within_its_budget(
     assert judged.rollouts.judge_calls == 8
     assert "judges: 8 calls" in judged.describe()
     assert all("Is it useful?" in str(one.body) for one in judge.requests)
-
-
-@pytest.mark.parametrize("prompt_format", ["", "text", "words"])
-async def test_a_model_with_a_tokenizer_and_a_chat_template_is_collected_trained_evaluated_and_served_in_every_format(
-    bench: Bench, platform: Platform, sql: Sql, prompt_format: str
-) -> None:
-    """It claims that the plumbing holds: nothing that the model writes is of use."""
-    folder = bench.folder / ".merged"
-    create_merged_policy(folder)
-    registration = PolicyRegistration(name="merged", kind="full", uri=str(folder), hashes=hash_policy(folder, None))
-    start, _ = await policies.register_version(platform.database, platform.tenant, registration)
-    tables = {key: value for key, value in SMALL.items() if key != "start"}
-    collect = SMALL["collect"] | {"prompt_format": prompt_format, "max_tokens": 24}
-    config = parse_loop_config(
-        tables | {"name": "merged", "policy": start.label, "collect": collect}
-        | {"evaluate": SMALL["evaluate"] | {"task_count": 2}}
-    )  # fmt: skip
-    result = await run_training_loop(bench.context, config)
-    assert result.after[0].version.version == start.version + 2
-    parity = await logprob_parity.measure_parity(
-        platform.database, platform.tenant, EngineEndpoint(bench.engine_url), sample_size=100
-    )
-    assert parity.scored_count == len(parity.calls) == 16
-    assert parity.max_difference < 1e-4
-    assert parity.quarantined == ()
-    tokens = sql("select distinct policy from app.role_call where policy <> '' order by 1")
-    assert tokens == [(f"merged@{version}",) for version in range(start.version, start.version + 3)]
-
-
-def create_merged_policy(folder: Path) -> None:
-    """A random model whose tokenizer merges bytes, learned from a few sentences, with a chat template."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    from offing_engine.random_policy import CHAT_TEMPLATE, END, PAD, SPECIAL_TOKENS, UNKNOWN, create_random_policy
-
-    create_random_policy(folder, [f"w{number}" for number in range(506)], seed=3)
-    tokenizer: Any = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    learned = trainers.BpeTrainer(
-        vocab_size=512, special_tokens=list(SPECIAL_TOKENS), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )  # fmt: skip
-    tokenizer.train_from_iterator(
-        [f"The {detail} of the {one} are in the documents, and the council says so." for one in SUBJECTS
-         for detail in DETAILS], learned,
-    )  # fmt: skip
-    wrapped: Any = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token=UNKNOWN, pad_token=PAD, eos_token=END, clean_up_tokenization_spaces=False
-    )
-    wrapped.chat_template = CHAT_TEMPLATE
-    wrapped.save_pretrained(folder)

@@ -4284,7 +4284,7 @@ export interface components {
             margin: number;
             /**
              * Metric
-             * @description `turns` or `tokens`. Less is better.
+             * @description `turns`, `tokens`, `cost_usd` or `seconds`, of which less is better, or a scorer.
              */
             metric: string;
             /**
@@ -4571,6 +4571,42 @@ export interface components {
          * @enum {string}
          */
         ItemState: "open" | "partly" | "covered" | "not_in_documents";
+        /**
+         * JudgeBudgetIn
+         * @description What the judges among the scorers may use. A batch that has spent it stops, and nothing is counted as 0.
+         */
+        JudgeBudgetIn: {
+            /**
+             * Max Calls
+             * @description Attempts to call a judge. null: no limit.
+             */
+            max_calls?: number | null;
+            /**
+             * Max Cost Usd
+             * @description null: no limit.
+             */
+            max_cost_usd?: number | string | null;
+        };
+        /** JudgeUsageOut */
+        JudgeUsageOut: {
+            /** Calls */
+            calls: number;
+            /**
+             * Cost Usd
+             * @description With the most that the calls which run now may cost.
+             */
+            cost_usd: string;
+            /**
+             * Max Calls
+             * @description null: no limit.
+             */
+            max_calls: number | null;
+            /**
+             * Max Cost Usd
+             * @description null: no limit.
+             */
+            max_cost_usd: string | null;
+        };
         /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
@@ -7193,6 +7229,8 @@ export interface components {
             graph: string;
             /** Group Size */
             group_size: number;
+            /** @default {} */
+            judge_budget: components["schemas"]["JudgeBudgetIn"];
             /**
              * Max Attempts
              * @description Maximum number of runs per member, including retries after infrastructure errors.
@@ -7282,6 +7320,7 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            judges: components["schemas"]["JudgeUsageOut"];
             /** Name */
             name: string;
             /**
@@ -7296,6 +7335,12 @@ export interface components {
             scorers: components["schemas"]["ScorerIn"][];
             /** Seed */
             seed: number;
+            /**
+             * Stop Reason
+             * @description Why the batch was stopped: `judge_budget` if its judges had spent their budget.
+             * @enum {string}
+             */
+            stop_reason: "" | "judge_budget";
             /** Tags */
             tags: string[];
         };
