@@ -329,8 +329,8 @@ async def list_present_collections(connection: Connection, tenant_id: UUID, name
     """Return those of the collections that have a source which library search finds."""
     if not names:
         return set()
-    found = await connection.execute(LIST_PRESENT_COLLECTIONS, {"tenant": tenant_id, "names": list(names)})
-    return {name for (name,) in await found.fetchall()}
+    rows = await connection.execute(LIST_PRESENT_COLLECTIONS, {"tenant": tenant_id, "names": list(names)})
+    return {name for (name,) in await rows.fetchall()}
 
 
 async def list_present_sources(connection: Connection, tenant_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
