@@ -5,8 +5,9 @@ only reads the names of plug-ins. `pipeline` checks them.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from importlib.resources import files
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -14,6 +15,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import JudgeBudget
 from offing_trainer.learner.settings import LearnerSettings
 from offing_trainer.selectors.learning_potential import PotentialOptions
 
@@ -147,6 +149,17 @@ class CurriculumConfig(PotentialOptions):
     """Number of tasks drawn uniformly for each task that is then selected by weight."""
 
 
+class JudgeBudgetConfig(_TomlTable):
+    """Limits of the calls of judges. A batch that has spent them stops, and nothing is counted as 0."""
+
+    max_calls: int | None = Field(default=None, ge=0)
+    max_cost_usd: float | None = Field(default=None, ge=0)
+
+    def to_budget(self) -> JudgeBudget:
+        usd = None if self.max_cost_usd is None else Decimal(str(self.max_cost_usd))
+        return JudgeBudget(self.max_calls, usd)
+
+
 class CollectConfig(_TomlTable):
     """Rollouts that a job collects for each training step, with its current weights."""
 
@@ -174,14 +187,25 @@ class CollectConfig(_TomlTable):
     group_size: int = Field(default=8, ge=1, le=256)
     max_turns: int = Field(default=12, ge=1)
     max_attempts: int = Field(default=3, ge=1, le=10)
-    scorers: tuple[str, ...] = ()
-    """Empty means `exact_match`."""
+    scorers: dict[str, float | dict[str, Any]] = Field(default_factory=dict[str, "float | dict[str, Any]"])
+    """Scorers by name: a weight, or a table with `weight` and the options of the scorer. A list of names gives each
+    the weight 1. Empty means `exact_match`.
+    """
+    judge_budget: JudgeBudgetConfig | None = None
+    """What the judges of all batches of the job may use together. `None` means no limit."""
+    judge_budget_per_batch: JudgeBudgetConfig | None = None
+    """What the judges of one batch may use. `None` means no limit but that of the job."""
     max_corrections: int = Field(default=0, ge=0, le=5)
     """How often a role call is repeated after an invalid output."""
     max_tokens: int = Field(default=2048, ge=1)
     """Maximum tokens of a completion of the trained role, also in evaluations.
     A policy that does not stop delays a whole step until this limit.
     """
+
+    @field_validator("scorers", mode="before")
+    @classmethod
+    def _weight_names(cls, value: Any) -> Any:
+        return dict.fromkeys(cast("Sequence[str]", value), 1.0) if isinstance(value, (list, tuple)) else value
 
     @model_validator(mode="after")
     def _check_task_source(self) -> "CollectConfig":

@@ -5,6 +5,7 @@ configuration. An interrupted loop therefore continues where it was.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -13,6 +14,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from offing.core.errors import Conflict, Unavailable
+from offing.core.judge_budget import NO_JUDGE_LIMIT
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
 from offing.models.policy_folder import hash_policy
@@ -20,8 +22,9 @@ from offing.services import policies, promotion, tasks, training_jobs
 from offing.services.graphs import get_graph
 from offing.services.policies import PolicyRegistration
 from offing.services.promotion import EvaluationSetup
-from offing.services.promotion_gate import GateRules
+from offing.services.promotion_gate import GateRules, merge_guards
 from offing.services.rollouts import BatchRequest
+from offing.services.scorer_pins import build_scorers
 from offing.storage import evaluations, policy_versions
 from offing.storage.evaluations import EvaluationResultRow
 from offing.storage.policy_versions import PolicyVersionRow
@@ -30,6 +33,7 @@ from offing.tools.environment import TaskSample
 from offing_trainer.config import parse_config
 from offing_trainer.job.rollout_collector import RolloutCollector, build_other_engine_configs
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
+from offing_trainer.loop_costs import CostRecorder, StageCost
 
 JobRunner = Callable[[UUID], Awaitable[TrainingJobRow]]
 """Runs a training job to its end."""
@@ -74,6 +78,8 @@ class LoopResult:
     promoted: bool
     rejection_reason: str
     """Empty if the version was promoted."""
+    costs: tuple[StageCost, ...] = ()
+    """What each stage has cost, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +114,21 @@ async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopRes
 
     Raises the errors of its parts, and Conflict for a failed job.
     """
+    costs = CostRecorder(context.collector.database, context.tenant_id, time.monotonic, context.report)
     start = await _prepare_start(context, config)
     context.report(f"the initial version is {start.label}")
+    await costs.end_stage("start", f"{config.name}/{config.seed}/demonstrations/")
     before = await _evaluate(context, config, start)
+    await costs.end_stage("evaluation of the start", f"{start.id}/")
     await _activate_first_version(context, start)
     trained, job = await _train(context, config, start)
+    await costs.end_stage("training", f"{job}/")
     after = await _evaluate(context, config, trained)
+    await costs.end_stage("evaluation of the result", f"{trained.id}/")
     rejection_reason = await _promote(context, config, trained)
     context.report(rejection_reason or f"{trained.label} is now active")
     compared = await _train_comparison(context, config, start, job) if config.compare else ()
-    return LoopResult(before, after, compared, not rejection_reason, rejection_reason)
+    return LoopResult(before, after, compared, not rejection_reason, rejection_reason, tuple(costs.stages))
 
 
 async def _activate_first_version(context: LoopContext, start: PolicyVersionRow) -> None:
@@ -132,10 +143,10 @@ async def _activate_first_version(context: LoopContext, start: PolicyVersionRow)
 async def _promote(context: LoopContext, config: LoopConfig, trained: PolicyVersionRow) -> str:
     """Promote the version if it passes the gate. Returns the reason of a rejection, else an empty string."""
     try:
-        rules = GateRules(config.evaluate.margin, config.evaluate.confident)
+        rules = GateRules(config.evaluate.margin, config.evaluate.confident, merge_guards(config.evaluate.guards()))
         await promotion.promote(
             context.collector.database, context.tenant_id, trained.label, rules,
-            dataset=_dataset_name(config.evaluate), mode="sampled",
+            dataset=_dataset_name(config.evaluate), mode="sampled", metric=config.evaluate.metric or None,
         )  # fmt: skip
     except Conflict as error:
         return str(error)
@@ -190,7 +201,9 @@ async def _register_random_policy(context: LoopContext, config: LoopConfig) -> P
 async def _collect_demonstrations(context: LoopContext, config: LoopConfig) -> UUID:
     start, collect = config.start, config.collect
     task_ids: list[UUID] = []
-    for nth, world in enumerate(start.worlds):
+    if collect.dataset:
+        task_ids = await _draw_dataset_tasks(context, collect.dataset, start.demonstration_count, config.seed)
+    for nth, world in enumerate(() if collect.dataset else start.worlds):
         count = _split_evenly(start.demonstration_count, len(start.worlds), nth)
         drawn = TaskSample(world, count, start.hops, collect.question_kinds or None, config.seed, collect.compositions)
         task_ids += await _store_tasks(context, drawn)
@@ -206,7 +219,9 @@ async def _evaluate(context: LoopContext, config: LoopConfig, version: PolicyVer
     """
     await context.collector.deploy_version(context.tenant_id, version)
     evaluate, task_ids = config.evaluate, list[UUID]()
-    for nth, world in enumerate(evaluate.worlds):
+    if evaluate.dataset:
+        task_ids = await _draw_dataset_tasks(context, evaluate.dataset, evaluate.task_count, evaluate.seed)
+    for nth, world in enumerate(() if evaluate.dataset else evaluate.worlds):
         count = _split_evenly(evaluate.task_count, len(evaluate.worlds), nth)
         kinds = config.collect.question_kinds or None
         drawn = TaskSample(world, count, evaluate.hops, kinds, evaluate.seed, evaluate.compositions)
@@ -224,6 +239,8 @@ async def _evaluate_mode(
         prompt_format=collect.prompt_format, max_tokens=collect.max_tokens,
         budget=Budget(max_turns=collect.max_turns),
         engines=build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
+        scorers=build_scorers(config.evaluation_scorers),
+        judge_budget=config.evaluate.judge_budget.to_budget() if config.evaluate.judge_budget else NO_JUDGE_LIMIT,
     )  # fmt: skip
     results = await _find_results(context, version, setup)
     if not results:
@@ -236,6 +253,7 @@ async def _evaluate_mode(
             label,
             setup,
             graphs=collector.graphs,
+            servers=collector.servers,
             idempotency_key=_evaluation_key(version, setup),
         )
         await collector.wait_for_batch(context.tenant_id, created.batch.id, version)
@@ -264,7 +282,7 @@ async def _find_results(
 
 
 def _dataset_name(evaluate: EvaluateConfig) -> str:
-    return "world:" + "+".join(evaluate.worlds)
+    return evaluate.dataset or "world:" + "+".join(evaluate.worlds)
 
 
 async def _train(context: LoopContext, config: LoopConfig, start: PolicyVersionRow) -> tuple[PolicyVersionRow, UUID]:
@@ -302,6 +320,12 @@ async def _run_training_job(
     return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id
 
 
+async def _draw_dataset_tasks(context: LoopContext, dataset: str, count: int, seed: int) -> list[UUID]:
+    """Draw random tasks of a stored dataset, each at most once. Raises InvalidInput if there are none."""
+    database = context.collector.database
+    return await tasks.list_dataset_task_ids(database, context.tenant_id, dataset, count, seed=seed)
+
+
 async def _store_tasks(context: LoopContext, drawn: TaskSample) -> list[UUID]:
     if not drawn.count:
         return []
@@ -326,6 +350,7 @@ async def _run_batch(
             **build_other_engine_configs(get_graph(collector.graphs, collect.graph), collect),
             collect.role: engine_config,
         },
+        scorers=build_scorers(collect.scorers),
         budget=Budget(max_turns=collect.max_turns),
         attempts=collect.max_attempts,
         seed=config.seed,

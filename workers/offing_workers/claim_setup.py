@@ -22,6 +22,7 @@ from offing.services.graphs import custom_tools_of
 from offing.services.library import LibraryScope, build_library_access
 from offing.services.library_models import NO_MODELS
 from offing.services.providers import TenantProviders
+from offing.services.recorded_pages import RecordedPages
 from offing.services.store_items import TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.services.web_access import WebPageReader
@@ -30,7 +31,7 @@ from offing.storage.pool import Connection, Database
 from offing.storage.runs import RunRow
 from offing.tools import create_tools
 from offing.tools.mcp_tools import create_mcp_tools
-from offing.tools.tool import Tool, ToolScope
+from offing.tools.tool import Tool, ToolScope, WebAccess
 from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from offing_workers.live_publisher import LiveEventPublisher, RunLiveSink
@@ -202,7 +203,7 @@ def _build_tools(
     models = reach.library_models if reach else NO_MODELS
     library = build_library_access(database, tenant, LibraryScope(collections, sources), models)
     environment, web = str(row.scope.get("environment", "")), bool(row.scope.get("web"))
-    port = WebPageReader(database, tenant, reach, WebDomains.from_scope(row.scope)) if web and reach else None
+    port = _build_web_access(database, tenant, row, reach) if web else None
     mcp = mcp_access.build_run_mcp_servers(database, tenant, row, reach)
     code = build_run_sandbox(database, tenant, row, library, reach.code_runner if reach else None)
     scope = ToolScope(tenant, row.id, "", library, collections, sources, environment, port, mcp, code)
@@ -211,3 +212,12 @@ def _build_tools(
         *create_mcp_tools(mcp.servers.values() if mcp else ()),
     )
     return tools, scope
+
+
+def _build_web_access(
+    database: Database, tenant_id: UUID, row: RunRow, backends: ToolBackends | None
+) -> WebAccess | None:
+    """Return the web in the scope of the run: its recorded pages if it names any, else live pages."""
+    if pages := row.scope.get("pages"):
+        return RecordedPages(database, tenant_id, {url: UUID(str(text)) for url, text in pages.items()})
+    return WebPageReader(database, tenant_id, backends, WebDomains.from_scope(row.scope)) if backends else None

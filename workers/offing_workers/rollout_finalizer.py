@@ -18,10 +18,11 @@ from offing.clock import new_id
 from offing.core.errors import Unavailable
 from offing.core.scoring import strip_markup
 from offing.core.trajectory import Outcome, classify_outcome
+from offing.models.engine import UsageMeter
 from offing.scorers import SCORERS, Scorer, ScorerResult, ScoringFailure, ScoringInput
+from offing.services.judge_meter import JudgeMeter
 from offing.services.providers import TenantProviders
-from offing.services.tenant_meter import TenantMeter
-from offing.storage import rewards, rollouts
+from offing.storage import judge_budgets, rewards, rollout_batches, rollouts
 from offing.storage.pool import Connection, Database
 from offing.storage.rewards import NewScore
 from offing.storage.rollouts import LockedGroup, UnfinalizedRollout
@@ -87,12 +88,12 @@ async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, 
     Uses one transaction, or two if an engine has to be called in between. Raises Unavailable; then the
     sweep finalizes the rollout later.
     """
-    meter = TenantMeter(database, tenant_id)
     async with database.transaction(tenant_id, pipelined=True) as connection:
         locked = await rollouts.lock_unfinalized_rollout(connection, run_id)
         if locked is None:
             return
         group, case = locked
+        meter = JudgeMeter(database, tenant_id, group.batch_id)
         outcome = classify_outcome(case.status, case.stop_reason)
         again, work = None, None
         if outcome is Outcome.INFRA_ERROR:
@@ -108,7 +109,10 @@ async def finalize_ended_rollout(database: Database, dispatcher: RunDispatcher, 
     if work is not None and work.needs_engine:
         find_provider = TenantProviders(database, tenant_id).find
         work = replace(work, scoring_input=replace(work.scoring_input, find_provider=find_provider))
-        await _store_scores_later(database, tenant_id, work, await _compute_scores(work, meter))
+        scores = await _compute_scores(work, meter)
+        if meter.is_spent:
+            await _stop_batch(database, tenant_id, work.group.batch_id)
+        await _store_scores_later(database, tenant_id, work, scores, is_last_try=meter.is_spent)
 
 
 async def finalize_overdue(database: Database, dispatcher: RunDispatcher, overdue_seconds: float) -> None:
@@ -182,12 +186,12 @@ def _parse_scorer_pin(pinned: Mapping[str, Any]) -> ScorerPin:
     return ScorerPin(pinned["name"], pinned["version"], pinned["weight"], pinned["options"])
 
 
-async def _compute_scores(job: ScoringJob, meter: TenantMeter) -> list[NewScore]:
+async def _compute_scores(job: ScoringJob, meter: UsageMeter) -> list[NewScore]:
     """Compute the score of each remaining scorer, or the reason why there is none."""
     return [await _compute_score(job, pin, meter) for pin in job.remaining]
 
 
-async def _compute_score(job: ScoringJob, pin: ScorerPin, meter: TenantMeter) -> NewScore:
+async def _compute_score(job: ScoringJob, pin: ScorerPin, meter: UsageMeter) -> NewScore:
     scorer = SCORERS.get(pin.name)
     if scorer is None or scorer.version != pin.version:
         here = f"has version {scorer.version}" if scorer else "does not have it"
@@ -202,7 +206,7 @@ async def _compute_score(job: ScoringJob, pin: ScorerPin, meter: TenantMeter) ->
 
 
 async def _call_scorer(
-    scorer: Scorer, scoring_input: ScoringInput, options: Mapping[str, Any], meter: TenantMeter
+    scorer: Scorer, scoring_input: ScoringInput, options: Mapping[str, Any], meter: UsageMeter
 ) -> ScorerResult | ScoringFailure:
     if lacks := scorer.find_missing(scoring_input.reference):
         return ScoringFailure(f"The task cannot be scored: {lacks}.")
@@ -215,19 +219,43 @@ async def _call_scorer(
         return ScoringFailure(f"{type(error).__name__}: {error}")
 
 
-async def _store_scores_later(database: Database, tenant_id: UUID, job: ScoringJob, scores: Sequence[NewScore]) -> None:
+async def _stop_batch(database: Database, tenant_id: UUID, batch_id: UUID) -> None:
+    """Stop a batch whose judges have spent their budget: cancel its runs, so that none is collected and not scored."""
+    async with database.transaction(tenant_id) as connection:
+        await judge_budgets.stop_batch(connection, batch_id)
+    while True:
+        async with database.transaction(tenant_id) as connection:
+            if not await rollout_batches.cancel_unclaimed_runs(connection, tenant_id, batch_id, MAX_ROLLOUTS_PER_SWEEP):
+                break
+    async with database.transaction(tenant_id) as connection:
+        await rollout_batches.request_cancel_of_running(connection, batch_id)
+
+
+async def _store_scores_later(
+    database: Database, tenant_id: UUID, job: ScoringJob, scores: Sequence[NewScore], *, is_last_try: bool
+) -> None:
     """Store scores in a new transaction, unless another worker finalized the rollout meanwhile."""
     async with database.transaction(tenant_id) as connection:
         run = job.rollout.run_id
         if await rollouts.lock_unfinalized_rollout(connection, run):
-            await _store_scores(connection, tenant_id, job, scores)
+            await _store_scores(connection, tenant_id, job, scores, is_last_try=is_last_try)
 
 
-async def _store_scores(connection: Connection, tenant_id: UUID, job: ScoringJob, scores: Sequence[NewScore]) -> None:
-    """Store scores, and finalize the rollout unless a failed scorer will be retried."""
+async def _store_scores(
+    connection: Connection,
+    tenant_id: UUID,
+    job: ScoringJob,
+    scores: Sequence[NewScore],
+    *,
+    is_last_try: bool = False,
+) -> None:
+    """Store scores, and finalize the rollout unless a failed scorer will be retried.
+
+    On the last try it is finalized without a reward, which is never counted as 0.
+    """
     run = job.rollout.run_id
     await rewards.insert_scores(connection, tenant_id, run, job.rollout.report_version, scores)
-    if pause := _retry_delay_seconds(job, scores):
+    if not is_last_try and (pause := _retry_delay_seconds(job, scores)):
         await rollouts.postpone_scoring(connection, run, pause)
         return
     values = {**job.known_values, **{s.scorer: s.value for s in scores if s.value is not None}}

@@ -28,6 +28,7 @@ from offing.kernel.execution import GraphProgress, execute_graph
 from offing.kernel.run_store import JournalEntry, StepReader
 from offing.kernel.wait_conditions import collect_waits
 from offing.sdk import Graph
+from offing.services import mcp_access
 from offing.services.graphs import find_graph_version
 from offing.services.runs import draft_end_step
 from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
@@ -264,6 +265,10 @@ class Slice:
             detail = f"{self._claim.stall_count} workers in a row stopped responding during this run."
             return await self._end_run(
                 loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.NO_PROGRESS, detail
+            )
+        if problem := mcp_access.find_pin_problem(row, self._tool_backends):
+            return await self._end_run(
+                loaded_run, checkpointer, graph, RunStatus.FAILED, StopReason.NO_PROGRESS, problem
             )
         await self._append_start_step(loaded_run)
         await self._execute(graph, checkpointer, loaded_run)

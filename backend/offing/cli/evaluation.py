@@ -26,6 +26,7 @@ from offing.core.model import EngineConfig, describe_engine
 from offing.datasets.dataset import Dataset, open_dataset
 from offing.local.servers import ServerUrls
 from offing.local.stack import count_worker_processes, open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.engine_discovery import default_engine_config, parse_engine_config
 from offing.sdk import Graph
 from offing.services import experiment_judging, experiments, tasks
@@ -134,7 +135,13 @@ async def _work(
                 engines = {role: EngineConfig.model_validate(choice) for role, choice in one.engines.items()}
                 await load_versions(database, engines, servers, settings)
             await experiments.start_batches(
-                database, notifier, LOCAL_TENANT, experiment, graphs=graphs, slice_max_turns=settings.slice_max_turns
+                database,
+                notifier,
+                LOCAL_TENANT,
+                experiment,
+                graphs=graphs,
+                slice_max_turns=settings.slice_max_turns,
+                servers=McpServerRegistry(settings.mcp_config),
             )
             await _follow_batches(database, experiment, progress)
             await experiments.store_results(database, LOCAL_TENANT, id)

@@ -15,6 +15,7 @@ from offing.cli.rollouts import merge_engine_configs, parse_scorer
 from offing.core.errors import InvalidInput
 from offing.core.run import Budget
 from offing.sdk import Graph
+from offing.services import scorer_pins
 from offing.services.experiments import Configuration
 from offing.services.graphs import get_graph
 from offing.services.rollouts import ScorerSpec
@@ -91,13 +92,7 @@ def build_configurations(plan: EvaluationPlan, graphs: Mapping[str, Graph]) -> l
 
 def build_scorers(plan: EvaluationPlan) -> list[ScorerSpec] | None:
     """Return the scorers of a plan. `None` means the default scorers."""
-    specs = [
-        ScorerSpec(name, float(value.get("weight", 1.0)), {k: v for k, v in value.items() if k != "weight"})
-        if isinstance(value, dict)
-        else ScorerSpec(name, float(value))
-        for name, value in plan.scorers.items()
-    ]
-    return specs or None
+    return scorer_pins.build_scorers(plan.scorers)
 
 
 def _build_configuration(

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -15,12 +15,15 @@ from cyclopts import Parameter
 from offing.bus.notifier import BusNotifier
 from offing.cli.hooks import build_hooks
 from offing.cli.options import Json, Paths
+from offing.cli.rollouts import ingest_dataset
 from offing.cli.stack import load_graphs, with_graph_paths
 from offing.cli.terminal import ProgressPrinter
 from offing.cli.training_jobs import build_job_context, load_tables, require_torch
+from offing.datasets.dataset import open_dataset
 from offing.local.engine_process import get_policy_dir
 from offing.local.servers import ServerUrls
 from offing.local.stack import count_worker_processes, open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import EngineEndpoint
 from offing.services import training_jobs
 from offing.settings import Settings, load_settings
@@ -76,7 +79,7 @@ def run_loop(
     workers = count_worker_processes(settings)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
         settings = settings.model_copy(update={"engine_url": servers.engine_url})
-        result = asyncio.run(_run_loop(options, servers, settings, progress))
+        result = asyncio.run(_run_loop(options, config.parent, servers, settings, progress))
     return print_result(result, json)
 
 
@@ -88,11 +91,14 @@ def _with_policy_dir(settings: Settings) -> Settings:
 
 
 async def _run_loop(
-    config: "LoopConfig", servers: ServerUrls, settings: Settings, progress: ProgressPrinter
+    config: "LoopConfig", folder: Path, servers: ServerUrls, settings: Settings, progress: ProgressPrinter
 ) -> "LoopResult":
     from offing_trainer.loop import run_training_loop_with_retry
 
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
+        for path in config.datasets:
+            dataset = await asyncio.to_thread(open_dataset, folder / path)
+            await ingest_dataset(database, dataset, "", settings, progress)
         context = build_loop_context(
             database, notifier, settings, say=progress.show_status, report_progress=_progress_printer(progress)
         )
@@ -122,7 +128,14 @@ def build_loop_context(
             return await policy_versions.is_needed(connection, version)
 
     engine = ManagedEngine(EngineEndpoint(settings.engine_url or "", key.get_secret_value() if key else ""), needed)
-    collector = RolloutCollector(database, notifier, load_graphs(settings), engine, settings.slice_max_turns)
+    collector = RolloutCollector(
+        database,
+        notifier,
+        load_graphs(settings),
+        engine,
+        settings.slice_max_turns,
+        McpServerRegistry(settings.mcp_config),
+    )
     job_context = replace(build_job_context(database, settings, report_progress), collect_groups=collector.collect_step)
 
     async def run(job_id: UUID) -> TrainingJobRow:
@@ -175,8 +188,9 @@ def print_result(result: "LoopResult", as_json: bool) -> int:
             "before": [_describe_score(score) for score in result.before],
             "after": [_describe_score(score) for score in result.after],
             "compared": [_describe_score(score) for score in result.comparison],
+            "costs": [asdict(cost) for cost in result.costs],
         }
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(orjson.dumps(document, default=float, option=orjson.OPT_INDENT_2).decode() + "\n")
         return 0
     for before, after in zip(result.before, result.after, strict=True):
         print(
@@ -185,6 +199,8 @@ def print_result(result: "LoopResult", as_json: bool) -> int:
         )
     for one in result.comparison:
         print(f"{one.mode:>8}  {one.mean_reward:.3f} by the comparison job on the same rollouts")
+    for cost in result.costs:
+        print(cost.describe())
     print(result.rejection_reason or "The candidate passed the gate and is now active.")
     return 0
 

@@ -236,6 +236,10 @@ class CollectOptions:
     scorers: Annotated[tuple[str, ...], Parameter(name="--scorer")] = ()
     """`NAME`, `NAME=WEIGHT`, or `NAME=WEIGHT:{JSON options}`. Default: exact_match, if every task has
     a reference answer."""
+    judge_max_calls: int | None = None
+    """Maximum number of calls of judges. A batch that has spent it stops. Default: no limit."""
+    judge_max_usd: float | None = None
+    """Maximum cost of judges in US dollars. A batch that has spent it stops. Default: no limit."""
     durability: Literal["exit", "sync"] | None = None
     """`exit` writes a run when its slice ends and repeats the slice after a crash. `sync` writes every
     step. Default: `exit` if the turns fit in one slice."""
@@ -278,7 +282,7 @@ class PromoteOptions:
     experiment: str | None = None
     """Compare by this experiment of `offing evaluate` instead, an id or the last characters of an id."""
     metric: str | None = None
-    """Metric of the experiment. Default: the one with a weight, or the weighted mean."""
+    """Scorer whose values decide. Default: the one with a weight, or the weighted mean."""
     margin: float = 0.0
     """Maximum difference by which the mean reward may be lower than the active version's."""
     by_mean: Flag = False
@@ -286,8 +290,7 @@ class PromoteOptions:
     passes half of the time."""
     not_worse: Annotated[tuple[str, ...], Parameter(name="--not-worse")] = ()
     """METRIC=MARGIN of a metric that must not be worse by more than a margin, such as `tokens=10%` or
-    `turns=0.5`; with an experiment also its metrics, `cost_usd` and `seconds`. Repeat the option for
-    several."""
+    `turns=0.5`; also `cost_usd`, `seconds` and every scorer. Repeat the option for several."""
     max_kl: float | None = None
     """Maximum KL divergence from the policy that it was trained from, in nats per token. Default: no
     limit."""

@@ -21,19 +21,20 @@ from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.core.run import Budget
 from offing.local.servers import ServerUrls
 from offing.local.stack import open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import ENGINE_KEY_VARIABLE, EngineEndpoint
 from offing.sdk import Graph
 from offing.services import policies, promotion, tasks
 from offing.services.promotion import EvaluationSetup
-from offing.services.promotion_gate import GateResult, GateRules, Guard, merge_guards
-from offing.settings import load_settings
+from offing.services.promotion_gate import GateResult, GateRules, merge_guards, parse_guard
+from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 
 
 def promote_version(options: PromoteOptions) -> int:
-    guards = merge_guards(parse_guard(text) for text in options.not_worse)
+    guards = merge_guards(parse_guard(text, "--not-worse") for text in options.not_worse)
     rules = None if options.force else GateRules(options.margin, not options.by_mean, guards, options.max_kl)
     mode = "greedy" if options.greedy else None
 
@@ -57,18 +58,6 @@ def promote_version(options: PromoteOptions) -> int:
     if result is not None:
         _print_gate_result(result, options.metric or ("mean value" if options.experiment else "mean reward"))
     return 0
-
-
-def parse_guard(text: str) -> Guard:
-    """Parse METRIC=MARGIN, or METRIC=MARGIN%. Raises InvalidInput."""
-    metric, separator, margin = text.partition("=")
-    try:
-        value = float(margin.removesuffix("%")) if separator else 0.0
-    except ValueError:
-        value = -1.0
-    if not metric or not 0 <= value < float("inf"):
-        raise InvalidInput("--not-worse", f"{text!r} is not METRIC=MARGIN", "Write for example `tokens=10%`.")
-    return Guard(metric, value / 100, True) if margin.endswith("%") else Guard(metric, value)
 
 
 def _print_gate_result(result: GateResult, name: str) -> None:
@@ -122,14 +111,16 @@ def evaluate_version(options: EvaluateOptions) -> int:
     settings, progress = with_graph_paths(load_settings(), options.paths), ProgressPrinter(sys.stderr)
     graph = get_graph(settings, options.graph)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status) as servers:
-        id = asyncio.run(_evaluate(options, graph, servers, progress))
+        id = asyncio.run(_evaluate(options, graph, servers, settings, progress))
     if options.as_json:
         return print_json({"evaluation": str(id), "policy": options.policy})
     print(f"evaluation {id}")
     return 0
 
 
-async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls, progress: ProgressPrinter) -> object:
+async def _evaluate(
+    options: EvaluateOptions, graph: Graph, servers: ServerUrls, settings: Settings, progress: ProgressPrinter
+) -> object:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         stored = await tasks.list_dataset_task_ids(database, LOCAL_TENANT, options.dataset, options.max_tasks)
         if not stored:
@@ -149,7 +140,13 @@ async def _evaluate(options: EvaluateOptions, graph: Graph, servers: ServerUrls,
             engines=resolve_engine_configs(options.engines, graph),
         )
         created = await promotion.start_evaluation(
-            database, notifier, LOCAL_TENANT, options.policy, frozen, graphs={graph.name: graph}
+            database,
+            notifier,
+            LOCAL_TENANT,
+            options.policy,
+            frozen,
+            graphs={graph.name: graph},
+            servers=McpServerRegistry(settings.mcp_config),
         )
         await follow_batch(database, created.batch.id, True, progress)
         return await promotion.store_evaluation(database, LOCAL_TENANT, options.policy, created.batch.id, frozen)

@@ -23,6 +23,7 @@ from offing.cli.show import run_with_database
 from offing.cli.stack import get_graph, with_graph_paths
 from offing.cli.terminal import ProgressPrinter, print_json, strip_control
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.datasets.dataset import Dataset, open_dataset
@@ -31,6 +32,7 @@ from offing.local.background import get_status
 from offing.local.servers import ServerUrls
 from offing.local.shared_engine import is_serving
 from offing.local.stack import count_worker_processes, open_stack
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.credentials import EngineEndpoint
 from offing.models.engine_discovery import default_engine_config
 from offing.models.policy_http import UNIX_SCHEME
@@ -41,6 +43,7 @@ from offing.services.rollouts import BatchRequest, BatchStatus, ScorerSpec
 from offing.settings import Settings, load_settings
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.rollout_batches import RolloutBatchRow
 from offing.tools.environment import TaskSample, find_spec
 
 DEFAULT_ENVIRONMENT_TASKS = 100
@@ -169,7 +172,10 @@ def render_batch(batch_status: BatchStatus) -> dict[str, Any]:
     identity = {"batch_id": batch.id, "name": batch.name, "groups": batch.group_count, "created_at": batch.created_at}
     request = {name: batch.request[name] for name in ("graph", "group_size", "seed", "tags")}
     progress = {name: value for name, value in asdict(batch_status.progress).items() if name != "id"}
-    return identity | request | {"cancelled_at": batch.cancelled_at, "progress": progress}
+    request["pins"] = batch.request.get("pins", {})
+    judges = {"calls": batch.judge_calls, "cost_usd": batch.judge_cost_usd, **asdict(batch.judge_budget)}
+    ending = {"cancelled_at": batch.cancelled_at, "stop_reason": batch.stop_reason, "judges": judges}
+    return identity | request | ending | {"progress": progress}
 
 
 def _load_dataset(options: CollectOptions) -> Dataset:
@@ -201,7 +207,7 @@ async def _collect(
 ) -> BatchStatus:
     async with Database(servers.app_url, max_connections=4) as database, BusNotifier(servers.redis_url) as notifier:
         task_ids = await ingest_dataset(database, dataset, options.dataset, settings, progress)
-        max_cost_usd = None if options.max_cost_usd is None else Decimal(str(options.max_cost_usd))
+        max_cost_usd = _parse_usd(options.max_cost_usd)
         request = BatchRequest(
             graph=options.graph,
             task_ids=task_ids,
@@ -214,6 +220,7 @@ async def _collect(
             seed=options.seed,
             tags=options.tags,
             name=options.name,
+            judge_budget=JudgeBudget(options.judge_max_calls, _parse_usd(options.judge_max_usd)),
             idempotency_key=options.idempotency_key,
         )
         await load_versions(database, engines, servers, settings)
@@ -225,8 +232,13 @@ async def _collect(
             graphs={graph.name: graph},
             default_engine=default_engine_config(),
             slice_max_turns=settings.slice_max_turns,
+            servers=McpServerRegistry(settings.mcp_config),
         )
         return await follow_batch(database, created.batch.id, options.wait, progress)
+
+
+def _parse_usd(amount: float | None) -> Decimal | None:
+    return None if amount is None else Decimal(str(amount))
 
 
 async def ingest_dataset(
@@ -234,7 +246,13 @@ async def ingest_dataset(
 ) -> list[UUID]:
     async with DocumentReaderPool(settings.reader_processes) as readers:
         stored = await store_dataset(
-            database, LOCAL_TENANT, dataset, name=name, readers=readers, on_progress=progress.document_read
+            database,
+            LOCAL_TENANT,
+            dataset,
+            name=name,
+            readers=readers,
+            on_progress=progress.document_read,
+            servers=McpServerRegistry(settings.mcp_config),
         )
     if stored.documents is not None:
         progress.folder_ingested(stored.documents)
@@ -310,3 +328,25 @@ def _print_batch(batch_status: BatchStatus, as_json: bool) -> None:
     print(f"rollouts {p.rollouts} · {p.waiting} waiting · {p.running} running · {p.unfinalized} not scored yet · "
           f"{p.finalized} finalized, {p.failed} of them with infrastructure errors")  # fmt: skip
     print(f"mean reward {mean}")
+    if batch.judge_calls or batch.judge_budget.is_limited:
+        print(_describe_judges(batch))
+    for line in _describe_pins(batch.request.get("pins", {})):
+        print(line)
+
+
+def _describe_judges(batch: RolloutBatchRow) -> str:
+    """Return what the judges of a batch have used, of what, and whether this stopped the batch."""
+    calls = f"{batch.judge_calls} calls" + (f" of {batch.judge_max_calls}" if batch.judge_max_calls is not None else "")
+    usd = f"{batch.judge_cost_usd:f} USD" + (
+        f" of {batch.judge_max_cost_usd:f}" if batch.judge_max_cost_usd is not None else ""
+    )
+    stopped = " · stopped, because this budget is spent; rollouts without a score count as nothing"
+    return f"judges   {calls} · {usd}{stopped if batch.stop_reason else ''}"
+
+
+def _describe_pins(pins: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return a line for each kind of thing that the scopes of the tasks name."""
+    lines = [f"MCP server  {name}, tools {pin[:12]}" for name, pin in sorted(pins.get("mcp", {}).items())]
+    lines += [f"tool policy {name}" for name in sorted(pins.get("tool_policies", {}))]
+    count = len(pins.get("pages", {}))
+    return lines + ([f"recorded    {count} pages"] if count else [])

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 
 from offing.core.errors import InvalidInput
-from offing.datasets.task import TaskScope, TaskSpec, read_task_file
+from offing.datasets.task import TaskSpec, read_task_file
 
 QUESTIONS, DOCUMENTS, DESCRIPTION = "questions.jsonl", "documents", "dataset.toml"
 """Names in the folder of a dataset."""
@@ -90,5 +90,7 @@ def _get_questions(folder: Path) -> Path:
 
 
 def _limit_scope(spec: TaskSpec, collection: str) -> TaskSpec:
-    """Return the task with the collection as its scope, unless it has a scope."""
-    return spec if spec.scope_of_run() else spec.model_copy(update={"scope": TaskScope(collections=[collection])})
+    """Return the task with the collection in its scope, unless it names documents or an environment."""
+    if spec.scope.environment or spec.scope.collections or spec.scope.sources:
+        return spec
+    return spec.model_copy(update={"scope": spec.scope.model_copy(update={"collections": [collection]})})

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from offing.core.errors import InvalidInput
 from offing.core.scoring import Criterion, Reference, ReferenceEvidence
+from offing.core.url import InvalidUrl, ParsedUrl, parse_url
+from offing.core.web_domains import MAX_DOMAINS, normalize_domains
 
 MAX_FILE_BYTES = 256 * 2**20
 """Maximum bytes of a task file."""
@@ -47,6 +49,49 @@ class TaskScope(BaseModel, frozen=True, extra="forbid"):
         max_length=200,
         description="`NAME:SPEC` of an environment to use instead of the library. Without `NAME:`, it is `world`.",
     )
+    web: bool = Field(default=False, description="Whether runs may search the web and read public pages, live.")
+    pages: list[Annotated[str, StringConstraints(min_length=1, max_length=4_096)]] = Field(
+        default=[],
+        max_length=200,
+        description="URLs of recorded pages: runs may read these and no others, and always the same text of each.",
+    )
+    only_domains: list[str] = Field(default=[], max_length=MAX_DOMAINS, description="The only domains of the web.")
+    excluded_domains: list[str] = Field(default=[], max_length=MAX_DOMAINS, description="Domains not to be used.")
+    code: bool = Field(default=False, description="Whether runs may run Python in a sandbox.")
+    mcp: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(
+        default=[], max_length=20, description="Names of the operator's MCP servers whose tools runs may use."
+    )
+    mcp_pins: dict[str, Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]] = Field(
+        default={}, description="Hash of the approved tool list by server. A server without one may have any."
+    )
+    tool_policy: str = Field(default="", max_length=64, description="Name of a tool policy. Empty: the default one.")
+
+    @field_validator("only_domains", "excluded_domains")
+    @classmethod
+    def _normalize_domains(cls, texts: list[str]) -> list[str]:
+        domains = normalize_domains(texts)
+        if isinstance(domains, InvalidUrl):
+            raise ValueError(domains.problem)
+        return domains
+
+    @field_validator("pages")
+    @classmethod
+    def _normalize_pages(cls, urls: list[str]) -> list[str]:
+        parsed = [parse_url(url) for url in urls]
+        for target in parsed:
+            if isinstance(target, InvalidUrl):
+                raise ValueError(target.problem)
+        return list(dict.fromkeys(target.url for target in parsed if isinstance(target, ParsedUrl)))
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> "TaskScope":
+        if self.web and self.pages:
+            raise ValueError("give `web` for live pages or `pages` for recorded ones, not both")
+        if (self.only_domains or self.excluded_domains) and not self.web:
+            raise ValueError("`only_domains` and `excluded_domains` limit live pages, so they need `web`")
+        if unnamed := self.mcp_pins.keys() - set(self.mcp):
+            raise ValueError(f"`mcp_pins` has {min(unnamed)}, which is not in `mcp`")
+        return self
 
 
 class TaskCriterion(BaseModel, frozen=True, extra="forbid"):
@@ -100,7 +145,8 @@ class TaskSpec(BaseModel, frozen=True, extra="forbid"):
 
     def scope_of_run(self) -> dict[str, Any]:
         """Return the scope as a run stores it, without fields that limit nothing."""
-        return {name: value for name, value in self.scope.model_dump(mode="json").items() if value}
+        fields = {name: value for name, value in self.scope.model_dump(mode="json").items() if value}
+        return fields | ({"web": True} if self.scope.pages else {})
 
 
 def read_task_file(path: Path, max_tasks: int | None = None) -> list[TaskSpec]:

@@ -10,6 +10,7 @@ from offing.core.errors import Conflict, InvalidInput, Unavailable
 from offing.datasets.dataset import Dataset
 from offing.library.folder import MAX_FILES, list_documents
 from offing.library.readers import DocumentReaderPool
+from offing.mcp.server_registry import McpServerRegistry
 from offing.services.ingestion import IngestedFolder, ProgressCallback, ignore_progress, ingest_folder
 from offing.services.tasks import StoredTasks, store_tasks
 from offing.storage import library
@@ -31,6 +32,7 @@ async def store_dataset(
     name: str = "",
     readers: DocumentReaderPool,
     on_progress: ProgressCallback = ignore_progress,
+    servers: McpServerRegistry | None = None,
 ) -> StoredDataset:
     """Ingest the documents of a dataset and store its tasks. It may be repeated: nothing is stored twice.
 
@@ -46,7 +48,8 @@ async def store_dataset(
             database, tenant_id, dataset.documents, on_progress, collection=dataset.name, readers=readers
         )
         _check_stored(documents)
-    return StoredDataset(await store_tasks(database, tenant_id, name or dataset.name, dataset.tasks), documents)
+    stored = await store_tasks(database, tenant_id, name or dataset.name, dataset.tasks, servers)
+    return StoredDataset(stored, documents)
 
 
 def _list_documents(folder: Path) -> Sequence[str]:

@@ -19,6 +19,7 @@ from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import Budget
 from offing.core.scoring import Reference, exact_match, strip_markup
 from offing.core.trajectory import Outcome
+from offing.mcp.server_registry import McpServerRegistry
 from offing.scorers import SCORERS
 from offing.scorers.judge import check_judge_engine
 from offing.sdk import Graph
@@ -168,6 +169,7 @@ async def start_batches(
     *,
     graphs: Mapping[str, Graph],
     slice_max_turns: int = 64,
+    servers: McpServerRegistry | None = None,
 ) -> list[UUID]:
     """Request the rollouts of all configurations, and return the ids of their batches. It may be repeated.
 
@@ -182,7 +184,7 @@ async def start_batches(
         await _check_files(database, tenant_id, one)
         request = _build_batch_request(experiment.row, one, task_ids)
         created = await rollouts.create_batch(
-            database, notifier, tenant_id, request, graphs=graphs, slice_max_turns=slice_max_turns
+            database, notifier, tenant_id, request, graphs=graphs, slice_max_turns=slice_max_turns, servers=servers
         )
         async with database.transaction(tenant_id) as connection:
             await experiments.set_batch(connection, experiment.row.id, one.number, created.batch.id)

@@ -111,5 +111,21 @@ def select_usable(registry: McpServerRegistry, names: Iterable[str]) -> Mapping[
     return usable
 
 
+def find_pin_problem(row: RunRow, backends: ToolBackends | None) -> str:
+    """Return why a run cannot have the MCP tools that its batch has pinned. Empty if it can, or if none is pinned."""
+    pins: Mapping[str, str] = row.scope.get("mcp_pins", {})
+    if pins and backends is None:
+        return "This worker has no MCP client."
+    registry = backends.mcp_servers if backends else McpServerRegistry()
+    usable = select_usable(registry, pins)
+    for name, pin in pins.items():
+        server = usable.get(name)
+        if server is None or server.pin is None:
+            return f"The MCP server {name} of the batch cannot be used any more."
+        if server.pin.sha256 != pin:
+            return f"The approved tools of the MCP server {name} have changed since the batch was created."
+    return ""
+
+
 def _run_prefix(run_id: UUID) -> str:
     return f"{run_id.hex[-12:]}-"

@@ -11,13 +11,22 @@ from uuid import UUID
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.mcp.server_registry import McpServerRegistry
 from offing.models.model_limits import POLICY_MAX_TOKENS
 from offing.sdk import Graph
 from offing.services import policies, policy_files, rollouts
 from offing.services.experiment_gate import load_gate_results
-from offing.services.promotion_gate import EvaluationResult, GateResult, GateRules, check_guards, run_gate_rules
+from offing.services.promotion_gate import (
+    EvaluationResult,
+    GateResult,
+    GateRules,
+    check_guards,
+    run_gate_rules,
+    take_metric_as_reward,
+)
 from offing.services.prompt_library import add_library
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, CreatedBatch, ScorerSpec
 from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
@@ -47,6 +56,7 @@ class EvaluationSetup:
     engines: Mapping[str, EngineConfig] | None = None
     """Engines of the other roles. `None` means those of the graph."""
     scorers: Sequence[ScorerSpec] | None = None
+    judge_budget: JudgeBudget = NO_JUDGE_LIMIT
 
     @property
     def mode(self) -> str:
@@ -62,6 +72,7 @@ async def start_evaluation(
     *,
     graphs: Mapping[str, Graph],
     idempotency_key: str | None = None,
+    servers: McpServerRegistry | None = None,
 ) -> CreatedBatch:
     """Collect the rollouts of an evaluation. `store_evaluation` stores the result when they have ended.
 
@@ -77,13 +88,14 @@ async def start_evaluation(
         group_size=setup.rollouts_per_task,
         engines={**(setup.engines or {}), setup.role: choice},
         scorers=setup.scorers,
+        judge_budget=setup.judge_budget,
         budget=setup.budget,
         seed=setup.seed,
         tags=(EVALUATION_TAG,),
         name=f"{policy} on {setup.dataset}, {setup.mode}",
         idempotency_key=idempotency_key,
     )
-    return await rollouts.create_batch(database, notifier, tenant_id, request, graphs=graphs)
+    return await rollouts.create_batch(database, notifier, tenant_id, request, graphs=graphs, servers=servers)
 
 
 async def _choose_engine(database: Database, tenant_id: UUID, policy: str, setup: EvaluationSetup) -> EngineConfig:
@@ -115,6 +127,11 @@ async def store_evaluation(
     batch = await rollouts.get_batch(database, tenant_id, batch_id)
     if batch.progress.open or batch.progress.group_count < batch.batch.group_count:
         raise Conflict("Rollouts of the evaluation are still running.", "Wait until they have ended.")
+    if batch.batch.stop_reason:
+        raise Conflict(
+            "The evaluation was stopped, because its judges had spent their budget.",
+            "Evaluate again with a larger judge budget.",
+        )
     async with database.transaction(tenant_id) as connection:
         row = await policies.require_version(connection, policy, "policy")
         id = new_id()
@@ -144,13 +161,12 @@ async def run_gate(
 ) -> GateResult | None:
     """Compare a candidate with the active version of its name by their latest evaluations on the same tasks.
 
-    With `experiment_id`, compare them by a metric of this experiment instead; a `metric` of `None` means its weighted
-    one. Returns `None` if there is no active version. Each comparison with the same active version is a look, which
-    makes the next one stricter; the same results again are the same look. Raises InvalidInput if an evaluation or the
-    metric of a guard is missing or the experiment did not compare these versions, and Conflict if it is not complete.
+    `metric` is a scorer of the evaluations, which decides instead of their reward. With `experiment_id`, compare them
+    by a metric of this experiment instead; a `metric` of `None` means its weighted one. Returns `None` if there is no
+    active version. Each comparison with the same active version is a look, which makes the next one stricter; the same
+    results again are the same look. Raises InvalidInput if an evaluation or a metric is missing or the experiment did
+    not compare these versions, and Conflict if it is not complete.
     """
-    if metric is not None and experiment_id is None:
-        raise InvalidInput("metric", "a metric needs an experiment", "Name the experiment that measured it.")
     async with database.transaction(tenant_id) as connection:
         candidate = await policies.require_version(connection, policy, "policy")
         await policy_versions.lock_name(connection, candidate.name)
@@ -160,6 +176,10 @@ async def run_gate(
         if experiment_id is None:
             ours, theirs, compared = await _load_comparable_results(connection, candidate, active, dataset, mode)
             source: dict[str, Any] = {"compared": compared}
+            if metric is not None:
+                ours, theirs = take_metric_as_reward(ours, metric), take_metric_as_reward(theirs, metric)
+                compared = f"{compared} by {metric}"
+                source = {"compared": compared, "metric": metric}
         else:
             ours, theirs, used = await load_gate_results(connection, experiment_id, candidate, active, metric)
             compared = f"{candidate.label} in experiment {experiment_id} by {used}"
@@ -429,7 +449,10 @@ async def _find_last_kl(connection: Connection, candidate: PolicyVersionRow) -> 
 
 
 def _results_from_rows(rows: Sequence[EvaluationResultRow]) -> list[EvaluationResult]:
-    return [EvaluationResult(row.task_id, row.member, row.reward, row.outcome, row.turns, row.tokens) for row in rows]
+    return [
+        EvaluationResult(row.task_id, row.member, row.reward, row.outcome, row.turns, row.tokens, row.metrics)
+        for row in rows
+    ]
 
 
 def _serialize_gate_result(result: GateResult) -> dict[str, Any]:

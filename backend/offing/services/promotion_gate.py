@@ -5,7 +5,7 @@ mean over tasks of the mean difference of the members of a task, with an interva
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from uuid import UUID
 
@@ -168,6 +168,27 @@ def check_guards(rules: GateRules, results: Sequence[EvaluationResult]) -> None:
         if guard.metric not in available:
             problem = f"the compared rollouts have no metric {guard.metric!r}"
             raise InvalidInput("not_worse", problem, f"Use one of: {', '.join(sorted(available))}.")
+
+
+def take_metric_as_reward(results: Sequence[EvaluationResult], metric: str) -> list[EvaluationResult]:
+    """Return the results with a metric in place of the reward. Raises InvalidInput for one that no result has."""
+    available = sorted({name for one in results for name in one.metrics} - LOWER_IS_BETTER)
+    if metric not in available:
+        problem = f"the compared rollouts have no metric {metric!r} of which more is better"
+        raise InvalidInput("metric", problem, f"Use one of: {', '.join(available) or 'none was measured'}.")
+    return [replace(one, reward=one.metrics.get(metric)) for one in results]
+
+
+def parse_guard(text: str, field: str) -> Guard:
+    """Parse METRIC=MARGIN, or METRIC=MARGIN%. Raises InvalidInput for `field`."""
+    metric, separator, margin = text.partition("=")
+    try:
+        value = float(margin.removesuffix("%")) if separator else 0.0
+    except ValueError:
+        value = -1.0
+    if not metric or not 0 <= value < float("inf"):
+        raise InvalidInput(field, f"{text!r} is not METRIC=MARGIN", "Write for example `tokens=10%`.")
+    return Guard(metric, value / 100, True) if margin.endswith("%") else Guard(metric, value)
 
 
 def read_metric(result: EvaluationResult, name: str) -> float | None:

@@ -15,19 +15,27 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig, engine_to_digest_json, engine_to_json
 from offing.core.run import Budget
-from offing.core.scoring import Reference
 from offing.core.tool_policy import hash_tool_policy
-from offing.scorers import SCORERS
-from offing.scorers.scorer import find_missing_answers
+from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
-from offing.services.run_tool_policy import build_default_tool_policy
+from offing.services.run_tool_policy import build_default_tool_policy, build_tool_policy
 from offing.services.runs import choose_engines
+from offing.services.scorer_pins import ScorerSpec, pin_scorers, split_by_scorers
+from offing.services.task_scopes import (
+    TOOL_FIELDS,
+    NamedScope,
+    ScopePins,
+    check_pinned_servers,
+    naming_task,
+    pin_scopes,
+)
 from offing.storage import rewards, rollout_batches, rollouts, runs, tasks
-from offing.storage.pool import Database
+from offing.storage.pool import Connection, Database
 from offing.storage.rewards import ScoreRow
 from offing.storage.rollout_batches import (
     BatchProgress,
@@ -58,16 +66,6 @@ MAX_CANCELLED_PER_TRANSACTION = 500
 
 
 @dataclass(frozen=True, slots=True)
-class ScorerSpec:
-    """A scorer and its weight in the reward."""
-
-    name: str
-    weight: float = 1.0
-    """Weight in the reward. With 0 the score is recorded but not part of the reward."""
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-@dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A request for rollouts."""
 
@@ -91,6 +89,8 @@ class BatchRequest:
     traceparent: str | None = None
     scope: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields that replace those of the tasks' scopes, such as `web`."""
+    judge_budget: JudgeBudget = NO_JUDGE_LIMIT
+    """What the judges among the scorers may use. A batch that has spent it stops."""
     omit_inapplicable_scorers: bool = False
     """Whether a scorer is left out of the groups of tasks that it cannot score. If not, such tasks are rejected."""
 
@@ -135,11 +135,13 @@ async def create_batch(
     graphs: Mapping[str, Graph],
     default_engine: EngineConfig | None = None,
     slice_max_turns: int = 64,
+    servers: McpServerRegistry | None = None,
 ) -> CreatedBatch:
     """Create a batch with all its groups and runs, in transactions of whole groups.
 
-    After an interruption, the same request with the same key creates what is missing. Raises InvalidInput
-    before anything is stored, or later if a policy becomes unusable in the meantime.
+    After an interruption, the same request with the same key creates what is missing. `servers` are the MCP servers
+    that a task's scope may name; `None` means that there are none. Raises InvalidInput before anything is stored, or
+    later if a policy becomes unusable in the meantime, and Conflict if the tools of a pinned MCP server have changed.
     """
     task_ids = list(dict.fromkeys(request.task_ids))
     _check_request(request, task_ids)
@@ -159,17 +161,27 @@ async def create_batch(
         versions = await policies.pin_versions(connection, engines)
         found_tasks = await tasks.get_tasks(connection, task_ids)
         references = await tasks.get_references(connection, task_ids)
-        scorers = _pin_scorers(request, found_tasks, references)
+        scorers = pin_scorers(
+            request.scorers, found_tasks, references, omit_inapplicable=request.omit_inapplicable_scorers
+        )
+        pins = await _pin_scopes(connection, tenant_id, request, found_tasks, servers, earlier and earlier[0])
         batch = _check_same_request(earlier, digest) if earlier else await rollout_batches.insert_batch(
-            connection, tenant_id, id, name=request.name, request=_describe_request(request, graph, engines, scorers),
+            connection, tenant_id, id, name=request.name,
+            request=_describe_request(request, graph, engines, scorers, pins),
             group_count=len(task_ids), idempotency_key=request.idempotency_key, request_sha256=digest,
+            judge_budget=request.judge_budget,
         )  # fmt: skip
         grouped_task_ids = await rollout_batches.list_grouped_task_ids(connection, batch.id) if earlier else set[UUID]()
+    check_pinned_servers(pins, servers)
     pinned = _build_pinned_config(request, graph, engines, versions, scorers, slice_max_turns)
     missing = [task for task in found_tasks if task.id not in grouped_task_ids]
     created_count = 0
-    for applicable, part in _split_by_scorers(scorers, missing, references):
-        config = replace(pinned, scorers=applicable)
+    parts = [
+        (_pin_scope(replace(pinned, scorers=applicable), graph, request, same_scope, pins, servers), same_scope)
+        for applicable, part in split_by_scorers(scorers, missing, references)
+        for same_scope in _split_by_scope(part)
+    ]
+    for config, part in parts:
         created_count += await _create_groups(database, notifier, tenant_id, batch, config, part, request.seed)
     return CreatedBatch(batch, earlier is None, created_count)
 
@@ -310,42 +322,49 @@ def _check_request(request: BatchRequest, task_ids: Sequence[UUID]) -> None:
         raise InvalidInput("durability", f"there is no durability {request.durability!r}", "Use exit or sync.")
 
 
-def _pin_scorers(
-    request: BatchRequest, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
-) -> list[dict[str, Any]]:
-    """Return the scorers as a group pins them. Raises InvalidInput for tasks that a scorer cannot score."""
-    scorer_configs = request.scorers
-    if scorer_configs is None:
-        has_answers = all(not find_missing_answers(references.get(task.id)) for task in task_rows)
-        scorer_configs = [ScorerSpec("exact_match")] if has_answers else []
-    names = [spec.name for spec in scorer_configs]
-    if len(set(names)) < len(names):
-        raise InvalidInput("scorers", "one is named twice", "Name each scorer once.")
-    checked = () if request.omit_inapplicable_scorers else task_rows
-    return [_pin_scorer(spec, checked, references) for spec in scorer_configs]
+async def _pin_scopes(
+    connection: Connection,
+    tenant_id: UUID,
+    request: BatchRequest,
+    task_rows: Sequence[TaskRow],
+    servers: McpServerRegistry | None,
+    earlier: RolloutBatchRow | None,
+) -> ScopePins:
+    """Check the scopes of the tasks again and pin what they name. An earlier batch keeps its pins."""
+    if earlier is not None:
+        return ScopePins.from_json(earlier.request.get("pins", {}))
+    named = [NamedScope(task.name or str(task.id), {**task.scope, **request.scope}) for task in task_rows]
+    return await pin_scopes(connection, tenant_id, named, servers)
 
 
-def _pin_scorer(spec: ScorerSpec, task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]) -> dict[str, Any]:
-    scorer = SCORERS.get_named(spec.name, "scorers")
-    scorer.check_options(spec.options)
+def _split_by_scope(task_rows: Sequence[TaskRow]) -> list[list[TaskRow]]:
+    """Return the tasks in parts whose scopes give their runs the same tools and the same tool policy."""
+    parts: dict[bytes, list[TaskRow]] = {}
     for task in task_rows:
-        if lacks := scorer.find_missing(references.get(task.id)):
-            raise InvalidInput(
-                "scorers", f"{spec.name} cannot score task {task.name or task.id}: {lacks}", "Choose other scorers."
-            )
-    return {"name": spec.name, "version": scorer.version, "weight": spec.weight, "options": dict(spec.options)}
-
-
-def _split_by_scorers(
-    scorers: Sequence[dict[str, Any]], task_rows: Sequence[TaskRow], references: Mapping[UUID, Reference]
-) -> list[tuple[list[dict[str, Any]], list[TaskRow]]]:
-    """Return the tasks with the scorers that can score them: one part per set of scorers."""
-    parts: dict[tuple[str, ...], tuple[list[dict[str, Any]], list[TaskRow]]] = {}
-    for task in task_rows:
-        applicable = [one for one in scorers if not SCORERS[one["name"]].find_missing(references.get(task.id))]
-        names = tuple(one["name"] for one in applicable)
-        parts.setdefault(names, (applicable, []))[1].append(task)
+        tools = {name: task.scope[name] for name in TOOL_FIELDS if task.scope.get(name)}
+        parts.setdefault(orjson.dumps(tools, option=orjson.OPT_SORT_KEYS), []).append(task)
     return list(parts.values())
+
+
+def _pin_scope(
+    pinned: PinnedConfig,
+    graph: Graph,
+    request: BatchRequest,
+    task_rows: Sequence[TaskRow],
+    pins: ScopePins,
+    servers: McpServerRegistry | None,
+) -> PinnedConfig:
+    """Return the configuration of tasks with the same tools: their tool policy, and the pins in their scope."""
+    first = task_rows[0]
+    scope = {**first.scope, **request.scope}
+    with naming_task(first.name or str(first.id), "tool_policy"):
+        policy = build_tool_policy(graph, scope, pins.find_policy(scope), servers or McpServerRegistry())
+    return replace(
+        pinned,
+        tool_policy=policy.model_dump(mode="json"),
+        tool_policy_sha256=hash_tool_policy(policy),
+        scope={**request.scope, **pins.apply(scope)},
+    )
 
 
 def _build_pinned_config(
@@ -377,7 +396,11 @@ def _build_pinned_config(
 
 
 def _describe_request(
-    request: BatchRequest, graph: Graph, engines: Mapping[str, EngineConfig], scorers: list[dict[str, Any]]
+    request: BatchRequest,
+    graph: Graph,
+    engines: Mapping[str, EngineConfig],
+    scorers: list[dict[str, Any]],
+    pins: ScopePins,
 ) -> dict[str, Any]:
     """Return the request without its tasks, as stored in the batch."""
     return {
@@ -389,6 +412,7 @@ def _describe_request(
         "attempts": request.attempts,
         "seed": request.seed,
         "tags": list(request.tags),
+        **({"pins": stored} if (stored := pins.to_json()) else {}),
     }
 
 

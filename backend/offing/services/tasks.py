@@ -16,6 +16,9 @@ from offing.clock import new_id
 from offing.core.errors import InvalidInput
 from offing.core.scoring import reference_to_json
 from offing.datasets.task import TaskSpec, parse_task_line
+from offing.mcp.server_registry import McpServerRegistry
+from offing.services import task_scopes
+from offing.services.task_scopes import NamedScope
 from offing.storage import tasks
 from offing.storage.pool import Connection, Database
 from offing.storage.tasks import NewTask, TaskRow
@@ -38,15 +41,24 @@ def sample_tasks(sample: TaskSample) -> list[TaskSpec]:
     return [parse_task_line(json.dumps(task), str(task["name"])) for task in generated]
 
 
-async def store_tasks(database: Database, tenant_id: UUID, dataset: str, specs: Iterable[TaskSpec]) -> StoredTasks:
+async def store_tasks(
+    database: Database,
+    tenant_id: UUID,
+    dataset: str,
+    specs: Iterable[TaskSpec],
+    servers: McpServerRegistry | None = None,
+) -> StoredTasks:
     """Store tasks, each content once. The same content keeps its id, so storing may be repeated.
 
-    Raises InvalidInput for a dataset without a name or without tasks.
+    `servers` are the MCP servers that a scope may name; `None` means that there are none. Raises InvalidInput for a
+    dataset without a name or without tasks, and for a scope that names what the tenant cannot use.
     """
     specs_by_hash = {hash_task(spec): spec for spec in specs}
     if not dataset.strip() or not specs_by_hash:
         what = "has no name" if specs_by_hash else "contains no tasks"
         raise InvalidInput("tasks", f"the dataset {what}", "Give a name and at least one task.")
+    async with database.transaction(tenant_id) as connection:
+        await task_scopes.pin_scopes(connection, tenant_id, _name_scopes(specs_by_hash.values()), servers)
     ids, new, pending = list[UUID](), 0, list(specs_by_hash.items())
     for start in range(0, len(pending), MAX_TASKS_PER_TRANSACTION):
         new_tasks = [_build_task(spec, digest) for digest, spec in pending[start : start + MAX_TASKS_PER_TRANSACTION]]
@@ -102,6 +114,10 @@ async def store_sampled_tasks(database: Database, tenant_id: UUID, sample: TaskS
     """Generate tasks of an environment and store them under its name. Raises InvalidInput."""
     specs = await asyncio.to_thread(sample_tasks, sample)
     return (await store_tasks(database, tenant_id, qualify_spec(sample.spec), specs)).task_ids
+
+
+def _name_scopes(specs: Iterable[TaskSpec]) -> list[NamedScope]:
+    return [NamedScope(spec.name or str(number), spec.scope_of_run()) for number, spec in enumerate(specs, 1)]
 
 
 def hash_task(spec: TaskSpec) -> str:

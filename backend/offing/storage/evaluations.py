@@ -1,7 +1,7 @@
 """Evaluations as rows: one policy version on one set of tasks, with the result of each rollout."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,9 +21,16 @@ INSERT_EVALUATION = """
 """
 
 INSERT_RESULTS = """
-    insert into evaluation_result (evaluation_id, task_id, member, tenant_id, run_id, reward, outcome, turns, tokens)
+    insert into evaluation_result (evaluation_id, task_id, member, tenant_id, run_id, reward, outcome, turns, tokens,
+                                   metrics)
     select distinct on (g.task_id, o.member) %(id)s, g.task_id, o.member, %(tenant)s, o.run_id,
-           case when o.outcome = 'infra_error' then null else o.reward end, coalesce(o.outcome, ''), r.turns, r.tokens
+           case when o.outcome = 'infra_error' then null else o.reward end, coalesce(o.outcome, ''), r.turns, r.tokens,
+           jsonb_build_object('cost_usd', r.cost_usd, 'seconds', r.work_seconds) || coalesce(
+             (select jsonb_object_agg(scorer, value) from (
+                select distinct on (scorer) scorer, value from reward
+                 where run_id = o.run_id and target = 'run' and value is not null
+                   and scorer in (select one->>'name' from jsonb_array_elements(g.scorers) as one)
+                 order by scorer, version desc) as scores), '{}')
       from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
      where g.batch_id = %(batch)s
      order by g.task_id, o.member, o.attempt desc
@@ -41,7 +48,7 @@ LIST_EVALUATIONS = f"""
 GET_EVALUATION = f"select {COLUMNS} from evaluation e where e.id = %s"
 
 LIST_RESULTS = """
-    select task_id, member, reward, outcome, turns, tokens from evaluation_result where evaluation_id = %s
+    select task_id, member, reward, outcome, turns, tokens, metrics from evaluation_result where evaluation_id = %s
      order by task_id, member
 """
 
@@ -107,6 +114,8 @@ class EvaluationResultRow:
     outcome: str
     turns: int
     tokens: int
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Scores by scorer, `cost_usd` and `seconds`. A scorer that gave no value is left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,14 @@ FIND_OTHER_NAME = """
      where tenant_id = %s and collection = %s and removed_at is null and not name = any(%s) order by name limit 1
 """
 
+LIST_PRESENT_COLLECTIONS = """
+    select collection from unnest(%(names)s::text[]) as wanted(collection)
+     where exists (select from source s
+                    where s.tenant_id = %(tenant)s and s.collection = wanted.collection and s.removed_at is null)
+"""
+
+LIST_PRESENT_SOURCES = "select id from source where tenant_id = %s and id = any(%s) and removed_at is null"
+
 MARK_PRESENT = "update source set removed_at = null where tenant_id = %s and id = any(%s)"
 
 SOURCE_COLUMNS = """
@@ -315,6 +323,21 @@ async def find_other_name(connection: Connection, tenant_id: UUID, collection: s
     """Return the name of a source of the collection that is none of `names`. `None` means that there is none."""
     row = await (await connection.execute(FIND_OTHER_NAME, (tenant_id, collection, list(names)))).fetchone()
     return None if row is None else row[0]
+
+
+async def list_present_collections(connection: Connection, tenant_id: UUID, names: Sequence[str]) -> set[str]:
+    """Return those of the collections that have a source which library search finds."""
+    if not names:
+        return set()
+    rows = await connection.execute(LIST_PRESENT_COLLECTIONS, {"tenant": tenant_id, "names": list(names)})
+    return {name for (name,) in await rows.fetchall()}
+
+
+async def list_present_sources(connection: Connection, tenant_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of the sources that library search finds."""
+    if not ids:
+        return set()
+    return {id for (id,) in await (await connection.execute(LIST_PRESENT_SOURCES, (tenant_id, list(ids)))).fetchall()}
 
 
 async def mark_removed(connection: Connection, tenant_id: UUID, collection: str, present_names: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ and its runs are created by one statement, so no group exists without its runs.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -16,14 +17,19 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from offing.core.errors import NotFound
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig, describe_engine, engine_to_json
 from offing.storage.pool import Connection
 
-BATCH_COLUMNS = "id, name, request, group_count, created_at, cancelled_at"
+BATCH_COLUMNS = """
+    id, name, request, group_count, created_at, cancelled_at, stop_reason, judge_max_calls, judge_max_cost_usd,
+    judge_calls, judge_cost_usd
+"""
 
 INSERT_BATCH = f"""
-    insert into rollout_batch (id, tenant_id, name, request, group_count, idempotency_key, request_sha256)
-    values (%s, %s, %s, %s, %s, %s, %s) returning {BATCH_COLUMNS}
+    insert into rollout_batch (id, tenant_id, name, request, group_count, idempotency_key, request_sha256,
+                               judge_max_calls, judge_max_cost_usd)
+    values (%s, %s, %s, %s, %s, %s, %s, %s, %s) returning {BATCH_COLUMNS}
 """
 
 FIND_EARLIER_BATCH = f"select {BATCH_COLUMNS}, request_sha256 from rollout_batch where idempotency_key = %s"
@@ -164,6 +170,18 @@ class RolloutBatchRow:
     """Number of requested groups."""
     created_at: datetime
     cancelled_at: datetime | None
+    stop_reason: str
+    """`judge_budget` if the batch was stopped because its judges had spent their budget. Else empty."""
+    judge_max_calls: int | None
+    judge_max_cost_usd: Decimal | None
+    judge_calls: int
+    """Calls of judges so far."""
+    judge_cost_usd: Decimal
+    """Their cost, and the most that the calls which run now may cost."""
+
+    @property
+    def judge_budget(self) -> JudgeBudget:
+        return JudgeBudget(self.judge_max_calls, self.judge_max_cost_usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,14 +289,17 @@ async def insert_batch(
     group_count: int,
     idempotency_key: str | None,
     request_sha256: str,
+    judge_budget: JudgeBudget = NO_JUDGE_LIMIT,
 ) -> RolloutBatchRow:
     """Store a rollout batch.
 
     In the same transaction, the caller has checked that the idempotency key is new.
     """
     async with connection.cursor(row_factory=class_row(RolloutBatchRow)) as cursor:
+        limits = (judge_budget.max_calls, judge_budget.max_cost_usd)
         await cursor.execute(
-            INSERT_BATCH, (batch_id, tenant_id, name, _jsonb(request), group_count, idempotency_key, request_sha256)
+            INSERT_BATCH,
+            (batch_id, tenant_id, name, _jsonb(request), group_count, idempotency_key, request_sha256, *limits),
         )
         row = await cursor.fetchone()
     assert row is not None

@@ -19,7 +19,7 @@ from offing.storage.pool import Connection, Database
 from offing.storage.tasks import reference_from_parts
 
 LOCK_GROUP = """
-    select g.id, g.size, g.max_attempts, g.scorers from rollout_group g
+    select g.id, g.batch_id, g.size, g.max_attempts, g.scorers from rollout_group g
      where g.id = (select group_id from rollout where run_id = %s)
        for no key update of g
 """
@@ -130,6 +130,7 @@ class LockedGroup:
     """A group that is locked until the transaction ends."""
 
     id: UUID
+    batch_id: UUID
     size: int
     max_attempts: int
     """Maximum number of attempts per member."""

@@ -1,7 +1,7 @@
 """The five roles of the graph with their inputs, prompts, headlines and functions without a model."""
 
 from offing.sdk import REPORT_ANSWER_TOKENS, Headline, ReportDraft, Role, StepKind, shorten_line
-from offing_graphs.agentflow import extractive, prompts
+from offing_graphs.agentflow import extractive, prompts, search_words
 from offing_graphs.agentflow.schemas import AnalystInput, Command, ExecutorInput, PlannerInput, Verdict, VerifierInput
 from offing_graphs.shared.choices import choose_sub_question, choose_tool
 from offing_graphs.shared.report_repairs import repair_writer_output
@@ -73,7 +73,8 @@ PLANNER = Role(
     step_kind=StepKind.PLAN,
     label="plan",
     extractive=extractive.plan_next_step,
-    prompt_formats=(prompts.PLANNER_TEXT_FORMAT,),
+    prompt_formats=(prompts.PLANNER_TEXT_FORMAT, search_words.WORDS_FORMAT),
+    rules=search_words.RULES,
     choices=lambda inputs: (choose_tool("tool", inputs.tools),),
 )
 EXECUTOR = Role(

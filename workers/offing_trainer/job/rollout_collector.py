@@ -12,13 +12,16 @@ from uuid import UUID
 
 from offing.bus.notifier import RunNotifier
 from offing.core.errors import Conflict
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
+from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import policy_files, rollouts, tasks
 from offing.services.graphs import get_graph
-from offing.services.rollouts import BatchRequest, CreatedBatch, ScorerSpec
-from offing.storage import training_groups, training_jobs
+from offing.services.rollouts import BatchRequest, CreatedBatch
+from offing.services.scorer_pins import build_scorers
+from offing.storage import judge_budgets, training_groups, training_jobs
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupQuery, GroupSummary
@@ -28,6 +31,8 @@ from offing_trainer.config import CollectConfig, TrainConfig
 from offing_trainer.job.curriculum import select_tasks
 
 POLL_SECONDS = 0.1
+
+JUDGE_BUDGET_REMEDY = "Start a job with a larger `judge_budget`, or train on the groups that are complete."
 
 MAX_BATCHES_PER_STEP = 4
 """Maximum number of batches of a step. After that, the step uses the groups that it has."""
@@ -48,6 +53,8 @@ class RolloutCollector:
     graphs: Mapping[str, Graph]
     deploy: PolicyDeployer
     slice_max_turns: int = 64
+    servers: McpServerRegistry | None = None
+    """The MCP servers that the scope of a task may name. `None` means that there are none."""
 
     async def collect_step(
         self,
@@ -110,7 +117,8 @@ class RolloutCollector:
             task_ids=task_ids,
             group_size=collect.group_size,
             engines=build_engine_configs(graph, collect, policy),
-            scorers=[ScorerSpec(name) for name in collect.scorers] or None,
+            scorers=build_scorers(collect.scorers),
+            judge_budget=await self._find_judge_budget(tenant_id, job, collect, f"{job.id}/{job.step}/{nth}"),
             budget=Budget(max_turns=collect.max_turns),
             attempts=collect.max_attempts,
             seed=seed % 2**62,
@@ -119,11 +127,36 @@ class RolloutCollector:
             idempotency_key=f"{job.id}/{job.step}/{nth}",
         )
         created = await self.run_batch(tenant_id, request, on_phase, policy)
+        await self._check_not_stopped(tenant_id, created.batch.id)
         on_phase("collected")
         task_order = {task: n for n, task in enumerate(task_ids)}
         return created.is_new, sorted(
             await self._load_groups(tenant_id, created.batch.id), key=lambda head: task_order[head.task_id]
         )
+
+    async def _find_judge_budget(
+        self, tenant_id: UUID, job: TrainingJobRow, collect: CollectConfig, key: str
+    ) -> JudgeBudget:
+        """Return what the judges of a batch may use: its own limit, and what the job's other batches have left.
+
+        Raises Conflict if nothing is left.
+        """
+        own = collect.judge_budget_per_batch.to_budget() if collect.judge_budget_per_batch else NO_JUDGE_LIMIT
+        if collect.judge_budget is None:
+            return own
+        async with self.database.transaction(tenant_id) as connection:
+            used = await judge_budgets.sum_usage(connection, f"{job.id}/", key)
+        left = collect.judge_budget.to_budget().subtract(*used)
+        if left.is_spent:
+            raise Conflict("The judges have spent the budget of the job.", JUDGE_BUDGET_REMEDY)
+        return own.narrow(left)
+
+    async def _check_not_stopped(self, tenant_id: UUID, batch_id: UUID) -> None:
+        """Raise Conflict if a batch was stopped, because its judges had spent their budget."""
+        batch = (await rollouts.get_batch(self.database, tenant_id, batch_id)).batch
+        if batch.stop_reason:
+            used = f"{batch.judge_calls} calls and {batch.judge_cost_usd:f} USD"
+            raise Conflict(f"Batch {batch_id} was stopped: its judges have spent {used}.", JUDGE_BUDGET_REMEDY)
 
     async def run_batch(
         self,
@@ -134,7 +167,13 @@ class RolloutCollector:
     ) -> CreatedBatch:
         """Create a batch and return when none of its groups is open. `policy`: see `wait_for_batch`."""
         created = await rollouts.create_batch(
-            self.database, self.notifier, tenant_id, request, graphs=self.graphs, slice_max_turns=self.slice_max_turns
+            self.database,
+            self.notifier,
+            tenant_id,
+            request,
+            graphs=self.graphs,
+            slice_max_turns=self.slice_max_turns,
+            servers=self.servers,
         )
         on_phase("waiting")
         await self.wait_for_batch(tenant_id, created.batch.id, policy)

@@ -29,6 +29,7 @@ from offing.api.schemas.rollouts import (
 )
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.core.trajectory import Outcome
@@ -72,6 +73,7 @@ async def create_rollout_batch(
         graphs=deps.graphs,
         default_engine=deps.default_engine,
         slice_max_turns=deps.settings.slice_max_turns,
+        servers=deps.mcp_servers,
     )
     response.status_code = 201 if batch.is_new else 200
     response.headers["Location"] = f"/api/v1/rollout-batches/{batch.batch.id}"
@@ -158,6 +160,7 @@ async def _build_request(
         engines=engines,
         scorers=scorers,
         budget=Budget(limits.max_turns, limits.max_tokens, usd, limits.max_seconds, limits.depth),
+        judge_budget=JudgeBudget(body.judge_budget.max_calls, body.judge_budget.max_cost_usd),
         durability=body.durability,
         attempts=body.max_attempts,
         seed=body.seed,
@@ -193,4 +196,5 @@ async def _select_task_ids(
         )
         specs = await asyncio.to_thread(tasks.sample_tasks, drawn)
         return (await tasks.store_tasks(deps.database, tenant_id, qualify_spec(requested.spec), specs)).task_ids
-    return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, selection.items or [])).task_ids
+    items = selection.items or []
+    return (await tasks.store_tasks(deps.database, tenant_id, inline_dataset, items, deps.mcp_servers)).task_ids

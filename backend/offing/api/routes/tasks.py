@@ -18,7 +18,7 @@ router = APIRouter(prefix="/tasks", tags=["collection"], route_class=StrictRoute
 @router.post("", status_code=201, responses=BODY_TOO_LARGE)
 async def store_tasks(caller: CurrentCaller, deps: Deps, body: TasksIn) -> TasksOut:
     """Store tasks. Each content is stored once. Reference answers are stored and never returned."""
-    stored = await tasks.store_tasks(deps.database, caller.tenant_id, body.dataset, body.tasks)
+    stored = await tasks.store_tasks(deps.database, caller.tenant_id, body.dataset, body.tasks, deps.mcp_servers)
     return TasksOut(dataset=body.dataset, task_ids=stored.task_ids, new_count=stored.new_count)
 
 

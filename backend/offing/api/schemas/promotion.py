@@ -48,7 +48,11 @@ class EvaluationPage(Page):
 class GuardIn(ApiModel):
     """A metric in which a version must not be worse."""
 
-    metric: str = Field(min_length=1, max_length=200, description="`turns` or `tokens`. Less is better.")
+    metric: str = Field(
+        min_length=1,
+        max_length=200,
+        description="`turns`, `tokens`, `cost_usd` or `seconds`, of which less is better, or a scorer.",
+    )
     margin: float = Field(default=0.0, ge=0, description="How much worse it may be on average.")
     relative: bool = Field(default=False, description="Whether `margin` is a fraction of the active version's mean.")
 

@@ -4,6 +4,7 @@ Reference answers come in with a task and are never returned.
 """
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -107,6 +108,22 @@ class ScorerIn(ApiModel):
     options: dict[str, Any] = Field(default={})
 
 
+class JudgeBudgetIn(ApiModel):
+    """What the judges among the scorers may use. A batch that has spent it stops, and nothing is counted as 0."""
+
+    max_calls: int | None = Field(default=None, ge=0, description="Attempts to call a judge. null: no limit.")
+    max_cost_usd: Decimal | None = Field(
+        default=None, ge=0, le=100_000, decimal_places=6, description="null: no limit."
+    )
+
+
+class JudgeUsageOut(ApiModel):
+    max_calls: int | None = Field(description="null: no limit.")
+    max_cost_usd: Decimal | None = Field(description="null: no limit.")
+    calls: int
+    cost_usd: Decimal = Field(description="With the most that the calls which run now may cost.")
+
+
 class RolloutBatchIn(ApiModel):
     """Rollouts to collect: a group of `group_size` runs for each task."""
 
@@ -120,6 +137,7 @@ class RolloutBatchIn(ApiModel):
     scorers: list[ScorerIn] | None = Field(
         default=None, max_length=20, description="null: exact_match, if every task has a reference answer."
     )
+    judge_budget: JudgeBudgetIn = JudgeBudgetIn()
     budget: BudgetIn = BudgetIn()
     durability: Literal["exit", "sync"] | None = Field(
         default=None, description="null: exit if the turns fit into one slice, otherwise sync."
@@ -161,6 +179,14 @@ class RolloutBatchOut(ApiModel):
     tags: list[str]
     scorers: list[ScorerIn]
     progress: BatchProgressOut
+    pins: dict[str, Any] = Field(
+        description="What the names in the scopes of the tasks stand for: `mcp`, hashes of the approved tool lists by "
+        "server; `pages`, ids of the recorded texts by URL; `tool_policies` by name."
+    )
+    judges: JudgeUsageOut
+    stop_reason: Literal["", "judge_budget"] = Field(
+        description="Why the batch was stopped: `judge_budget` if its judges had spent their budget."
+    )
     created_at: datetime
     cancelled_at: datetime | None
 
@@ -292,6 +318,14 @@ def serialize_batch(status: BatchStatus) -> RolloutBatchOut:
         tags=request["tags"],
         scorers=[ScorerIn(name=s["name"], weight=s["weight"], options=s["options"]) for s in request["scorers"]],
         progress=_serialize_progress(batch.group_count, status.progress),
+        pins=request.get("pins", {}),
+        judges=JudgeUsageOut(
+            max_calls=batch.judge_max_calls,
+            max_cost_usd=batch.judge_max_cost_usd,
+            calls=batch.judge_calls,
+            cost_usd=batch.judge_cost_usd,
+        ),
+        stop_reason="judge_budget" if batch.stop_reason else "",
         created_at=batch.created_at,
         cancelled_at=batch.cancelled_at,
     )

@@ -4381,7 +4381,7 @@ export interface components {
             margin: number;
             /**
              * Metric
-             * @description `turns` or `tokens`. Less is better.
+             * @description `turns`, `tokens`, `cost_usd` or `seconds`, of which less is better, or a scorer.
              */
             metric: string;
             /**
@@ -4668,6 +4668,42 @@ export interface components {
          * @enum {string}
          */
         ItemState: "open" | "partly" | "covered" | "not_in_documents";
+        /**
+         * JudgeBudgetIn
+         * @description What the judges among the scorers may use. A batch that has spent it stops, and nothing is counted as 0.
+         */
+        JudgeBudgetIn: {
+            /**
+             * Max Calls
+             * @description Attempts to call a judge. null: no limit.
+             */
+            max_calls?: number | null;
+            /**
+             * Max Cost Usd
+             * @description null: no limit.
+             */
+            max_cost_usd?: number | string | null;
+        };
+        /** JudgeUsageOut */
+        JudgeUsageOut: {
+            /** Calls */
+            calls: number;
+            /**
+             * Cost Usd
+             * @description With the most that the calls which run now may cost.
+             */
+            cost_usd: string;
+            /**
+             * Max Calls
+             * @description null: no limit.
+             */
+            max_calls: number | null;
+            /**
+             * Max Cost Usd
+             * @description null: no limit.
+             */
+            max_cost_usd: string | null;
+        };
         /**
          * JudgmentOut
          * @description What the checker said of a sentence. A verdict `contradicted` has words that were found in the passage.
@@ -7290,6 +7326,8 @@ export interface components {
             graph: string;
             /** Group Size */
             group_size: number;
+            /** @default {} */
+            judge_budget: components["schemas"]["JudgeBudgetIn"];
             /**
              * Max Attempts
              * @description Maximum number of runs per member, including retries after infrastructure errors.
@@ -7379,13 +7417,27 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            judges: components["schemas"]["JudgeUsageOut"];
             /** Name */
             name: string;
+            /**
+             * Pins
+             * @description What the names in the scopes of the tasks stand for: `mcp`, hashes of the approved tool lists by server; `pages`, ids of the recorded texts by URL; `tool_policies` by name.
+             */
+            pins: {
+                [key: string]: unknown;
+            };
             progress: components["schemas"]["BatchProgressOut"];
             /** Scorers */
             scorers: components["schemas"]["ScorerIn"][];
             /** Seed */
             seed: number;
+            /**
+             * Stop Reason
+             * @description Why the batch was stopped: `judge_budget` if its judges had spent their budget.
+             * @enum {string}
+             */
+            stop_reason: "" | "judge_budget";
             /** Tags */
             tags: string[];
         };
@@ -10687,6 +10739,12 @@ export interface components {
          */
         TaskScope: {
             /**
+             * Code
+             * @description Whether runs may run Python in a sandbox.
+             * @default false
+             */
+            code: boolean;
+            /**
              * Collections
              * @description Collections of the document library. Empty: all.
              * @default []
@@ -10699,11 +10757,55 @@ export interface components {
              */
             environment: string;
             /**
+             * Excluded Domains
+             * @description Domains not to be used.
+             * @default []
+             */
+            excluded_domains: string[];
+            /**
+             * Mcp
+             * @description Names of the operator's MCP servers whose tools runs may use.
+             * @default []
+             */
+            mcp: string[];
+            /**
+             * Mcp Pins
+             * @description Hash of the approved tool list by server. A server without one may have any.
+             * @default {}
+             */
+            mcp_pins: {
+                [key: string]: string;
+            };
+            /**
+             * Only Domains
+             * @description The only domains of the web.
+             * @default []
+             */
+            only_domains: string[];
+            /**
+             * Pages
+             * @description URLs of recorded pages: runs may read these and no others, and always the same text of each.
+             * @default []
+             */
+            pages: string[];
+            /**
              * Sources
              * @description Empty: all sources of the collections.
              * @default []
              */
             sources: string[];
+            /**
+             * Tool Policy
+             * @description Name of a tool policy. Empty: the default one.
+             * @default
+             */
+            tool_policy: string;
+            /**
+             * Web
+             * @description Whether runs may search the web and read public pages, live.
+             * @default false
+             */
+            web: boolean;
         };
         /**
          * TaskSelectionIn
@@ -10838,9 +10940,17 @@ export interface components {
             rubric: components["schemas"]["TaskCriterion"][] | string;
             /**
              * @default {
+             *       "code": false,
              *       "collections": [],
              *       "environment": "",
-             *       "sources": []
+             *       "excluded_domains": [],
+             *       "mcp": [],
+             *       "mcp_pins": {},
+             *       "only_domains": [],
+             *       "pages": [],
+             *       "sources": [],
+             *       "tool_policy": "",
+             *       "web": false
              *     }
              */
             scope: components["schemas"]["TaskScope"];
