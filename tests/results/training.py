@@ -57,6 +57,8 @@ class Course:
     """Settings of training rollouts. Evaluations differ only in temperature."""
     held_out: int = 100
     """Questions per evaluation, each used once sampled and once greedy."""
+    tested_turns: int | None = None
+    """Maximum turns of a run in evaluations. `None` means that of training."""
 
 
 class Trained:
@@ -127,9 +129,18 @@ def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
     results: dict[str, float] = {}
     for mode, temperature in (("sampled", 1.0), ("greedy", 0.0)):
         planned = [PlannedRollout(task, n) for n, task in enumerate(tasks)]
-        how = replace(course.how, temperature=temperature)
-        results |= shares(asyncio.run(play(course.flow, Table(policy), planned, how)), mode)
+        how = replace(course.how, temperature=temperature, turns=course.tested_turns or course.how.turns)
+        played = asyncio.run(play(course.flow, Table(policy), planned, how))
+        results |= shares(played, mode) | by_hops(played, mode)
     return results
+
+
+def by_hops(played: Sequence[Played], mode: str) -> dict[str, float]:
+    """Return the share of correct answers by the number of look-ups of the question, each as `MODE_success_HOPS`."""
+    rewards: dict[int, list[float]] = {}
+    for one in played:
+        rewards.setdefault(one.task.hops, []).append(float(one.reward > 0))
+    return {f"{mode}_success_{hops}": fmean(values) for hops, values in sorted(rewards.items())}
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
