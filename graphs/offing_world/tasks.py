@@ -86,8 +86,8 @@ def generate_tasks(
     means all that the world has. `hops` is the minimum and the maximum number of look-ups, both
     inclusive; all numbers are equally likely. `kinds` restricts the kinds of questions; `None`
     means all but the long ones, chain and census, in their default fractions. `compositions` is
-    `trained`, `held-out`, or `all`, which an empty string means. Raises `InvalidInput` if an argument is invalid or if the world
-    has fewer such questions than `count`.
+    `trained`, `held-out`, or `all`, which an empty string means. Raises `InvalidInput` if an
+    argument is invalid or if the world has fewer such questions than `count`.
     """
     world, chosen = world_from_name(world_name), _parse_kinds(kinds)
     _check_hops(hops, chosen)

@@ -38,11 +38,20 @@ class Overlap:
     """Held-out questions whose compact form occurs in training."""
     forms: int
     """Different compact forms among the held-out questions."""
+    longer: int = 0
+    """Held-out questions of two or more look-ups."""
+    longer_words: int = 0
+    """Those of them whose compact form occurs in training."""
 
     @property
     def share(self) -> float:
         """Share of the held-out questions whose compact form occurs in training, from 0 to 1."""
         return self.words / self.held_out
+
+    @property
+    def longer_share(self) -> float:
+        """The same among the questions of two or more look-ups. 0 if there are none."""
+        return self.longer_words / self.longer if self.longer else 0.0
 
 
 def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> Overlap:
@@ -58,6 +67,8 @@ def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> O
         sum(task.question in texts for task in held_out),
         sum(w in words for w in met),
         len({*met}),
+        sum(task.hops > 1 for task in held_out),
+        sum(task.hops > 1 and form in words for task, form in zip(held_out, met, strict=True)),
     )
 
 

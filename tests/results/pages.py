@@ -19,9 +19,15 @@ def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Pat
     """Write the page and its chart. The part above the mark of an existing page is kept."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{experiment.name}.md"
-    prose = page.read_text("utf-8").partition(MARK)[0] if page.is_file() else _first_prose(experiment)
-    page.write_text(f"{prose}{MARK}\n{render_metrics(experiment, runs)}", "utf-8")
+    write_below_mark(page, render_metrics(experiment, runs), _first_prose(experiment))
     (folder / f"{experiment.name}.svg").write_text(drawn(experiment, [one.curve for one in runs]), "utf-8")
+    return page
+
+
+def write_below_mark(page: Path, text: str, first_prose: str = "") -> Path:
+    """Write the part of a page below the mark and keep the part above it. A new page begins with `first_prose`."""
+    prose = page.read_text("utf-8").partition(MARK)[0] if page.is_file() else first_prose
+    page.write_text(f"{prose}{MARK}\n{text}", "utf-8")
     return page
 
 

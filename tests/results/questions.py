@@ -41,9 +41,12 @@ class Questions:
         least, most = self.tested_hops or self.hops
         numbers = range(least, most + 1)
         shares = [count // len(numbers) + (nth < count % len(numbers)) for nth in range(len(numbers))]
-        return [task for hops, share in zip(numbers, shares, strict=True) for task in islice(self._tests(hops), share)]
+        return [
+            task for hops, share in zip(numbers, shares, strict=True) for task in islice(self.of_length(hops), share)
+        ]
 
-    def _tests(self, hops: int) -> Iterator[WorldTask]:
+    def of_length(self, hops: int) -> Iterator[WorldTask]:
+        """Yield evaluation questions of this many look-ups."""
         part = Compositions.HELD_OUT if hops > 1 else Compositions.ALL
         return self._of("heldout-1", (hops, hops), part, 0)
 
