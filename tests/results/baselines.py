@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
+from textwrap import wrap
 
 from offing.core.confidence_interval import (
     CONFIDENCE_LEVEL,
@@ -26,8 +27,8 @@ from offing_world.facts import world_from_name
 from offing_world.strategies import Strategy, build_oracle, build_random, choose_greedily, count_worst_calls, simulate
 from offing_world.tasks import WorldTask
 from tests.results.counting import Context, build_counting, by_context, by_relation, count, see
-from tests.results.overlap import Overlap, overlap_of
 from tests.results.pages import write_below_mark
+from tests.results.question_overlap import Overlap, overlap_of
 from tests.results.questions import Questions
 from tests.results.runs import commit_of_checkout
 
@@ -149,13 +150,14 @@ def _render_long(reached: Sequence[tuple[int, Reached]]) -> list[str]:
 
 
 def _foot(reached: Sequence[Reached], seeds: int) -> list[str]:
-    return [
-        f"Commit {commit_of_checkout()}; {seeds} seeds; {len(reached[0].tasks)} held-out tasks per row of the first",
-        "table. Values are means over tasks of the mean over seeds, with 95 % intervals over tasks. *Detectable* is the",
-        "difference between plain and conditional counting that as many tasks show in 80 of 100 cases. *Overlap* is the",
-        "share of held-out questions with two or more look-ups whose compact form occurs among the counted questions;",
-        "questions of one look-up have one relation and always occur.",
-    ]
+    text = (
+        f"Commit {commit_of_checkout()}; {seeds} seeds; {len(reached[0].tasks)} held-out tasks per row of the first "
+        "table. Values are means over tasks of the mean over seeds, with 95 % intervals over tasks; long questions "
+        "have one seed. *Detectable* is the difference between plain and conditional counting that as many tasks show "
+        "in 80 of 100 cases. *Overlap* is the share of held-out questions with two or more look-ups whose compact form "
+        "occurs among the counted questions; questions of one look-up have one relation and always occur."
+    )
+    return [*wrap(text, 120), ""]
 
 
 def _mean(rewards: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from offing_trainer.config import merge_tables
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, ends, imitation
+from tests.results.question_overlap import course_overlap
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
@@ -88,4 +89,5 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    overlap=lambda: course_overlap(course("dcpo", Size.FULL)),
 )

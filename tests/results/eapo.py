@@ -14,6 +14,7 @@ from typing import Any
 from offing.sdk import RuleContext as Chair
 from offing_world.question_solver import LookUp
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
+from tests.results.question_overlap import course_overlap
 from tests.results.questions import Questions
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import Imitation, start_of
@@ -168,5 +169,6 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    overlap=lambda: course_overlap(course("eapo", Size.FULL)),
     setup=SETUP,
 )

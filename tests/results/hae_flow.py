@@ -13,6 +13,7 @@ from offing_trainer.config import merge_tables
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.intervals import paired
 from tests.results.pages import render_mean
+from tests.results.question_overlap import course_overlap
 from tests.results.questions import Questions
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import Imitation, start_of
@@ -121,4 +122,5 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    overlap=lambda: course_overlap(course("hierarchical", Size.FULL)),
 )

@@ -21,6 +21,7 @@ from tests.results.memory import (
     imitation,
     summing_up,
 )
+from tests.results.question_overlap import course_overlap
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
@@ -104,4 +105,5 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    overlap=lambda: course_overlap(course("supo", Size.FULL)),
 )

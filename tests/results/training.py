@@ -13,7 +13,7 @@ The pipeline gets rollouts as the platform would have stored them, so the pipeli
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -102,10 +102,54 @@ def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Poin
         shutil.rmtree(work, ignore_errors=True)
 
 
+def imitated_on(
+    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None = None
+) -> tuple[Point, ...]:
+    """Return metrics before and after fine-tuning on successful rollouts, as many as the course collects in training.
+
+    The rollouts are those of the starting policy (rejection sampling), or with `explorer` those that training with its
+    tables collects. `course.tables` are those of the fine-tuning. `work` is emptied before and after.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        began = time.monotonic()
+        trained = Trained(start, merge_tables({"learner": {"seed": seed}}, course.tables))
+        first = Point(0, 0.0, evaluated(course, _published(trained, work)))
+        seen = list(_collected(course, start, seed, work, explorer))
+        metrics = trained.step(seen, 0.0)
+        last = {**evaluated(course, _published(trained, work)), **_training(metrics)}
+        return (first, Point(course.steps, time.monotonic() - began, last))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _collected(
+    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None
+) -> Iterator[Played]:
+    """Yield the rollouts of all training steps. Without `explorer`, the policy stays the same."""
+    policy = Trained(start, merge_tables({"learner": {"seed": seed}}, explorer or course.tables))
+    for step, planned in enumerate(_planned(course, seed)):
+        played = asyncio.run(play(course.flow, Table(_published(policy, work)), planned, course.how))
+        yield from played
+        if explorer is not None:
+            policy.step(played, step / course.steps)
+
+
+def _planned(course: Course, seed: int) -> Iterator[list[PlannedRollout]]:
+    """Yield the rollouts of each training step."""
+    tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
+    for step in range(course.steps):
+        yield [
+            PlannedRollout(task, _seed(seed, step, nth, member), member)
+            for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
+            for member in range(course.group)
+        ]
+
+
 def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
     tables = merge_tables({"learner": {"seed": seed}}, course.tables)
     trained, began, points = Trained(start, tables), time.monotonic(), list[Point]()
-    tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
+    planned = _planned(course, seed)
     metrics: Mapping[str, float] = {}
     for step in range(course.steps + 1):
         policy = _published(trained, work)
@@ -113,12 +157,7 @@ def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
             measured = {**evaluated(course, policy), **_training(metrics)}
             points.append(Point(step, time.monotonic() - began, measured))
         if step < course.steps:
-            planned = [
-                PlannedRollout(task, _seed(seed, step, nth, member), member)
-                for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
-                for member in range(course.group)
-            ]
-            played = asyncio.run(play(course.flow, Table(policy), planned, course.how))
+            played = asyncio.run(play(course.flow, Table(policy), next(planned), course.how))
             metrics = trained.step(played, step / course.steps)
     return points
 
