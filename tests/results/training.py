@@ -13,7 +13,7 @@ The pipeline gets rollouts as the platform would have stored them, so the pipeli
 import asyncio
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +24,7 @@ from offing.core.trajectory import Outcome
 from offing.storage.policy_versions import PolicyVersionRow
 from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.group_loader import LoadedGroups
+from offing_world.tasks import WorldTask
 from tests.graphs.in_memory_context import EPOCH, NAMES
 from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Point
@@ -59,6 +60,10 @@ class Course:
     """Questions per evaluation, each used once sampled and once greedy."""
     tested_turns: int | None = None
     """Maximum turns of a run in evaluations. `None` means that of training."""
+    binding: Callable[[WorldTask], int] | None = None
+    """Returns the maximum turns of a task under a budget that binds. `None` evaluates without one alone."""
+    trains_bound: bool = False
+    """Whether training rollouts have the budget that binds, too."""
 
 
 class Trained:
@@ -140,10 +145,14 @@ def _planned(course: Course, seed: int) -> Iterator[list[PlannedRollout]]:
     tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
     for step in range(course.steps):
         yield [
-            PlannedRollout(task, _seed(seed, step, nth, member), member)
+            PlannedRollout(task, _seed(seed, step, nth, member), member, _training_turns(course, task))
             for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
             for member in range(course.group)
         ]
+
+
+def _training_turns(course: Course, task: WorldTask) -> int | None:
+    return course.binding(task) if course.binding is not None and course.trains_bound else None
 
 
 def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
@@ -171,6 +180,9 @@ def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
         how = replace(course.how, temperature=temperature, turns=course.tested_turns or course.how.turns)
         played = asyncio.run(play(course.flow, Table(policy), planned, how))
         results |= shares(played, mode) | by_hops(played, mode)
+        if course.binding is not None:
+            bound = [replace(one, turns=course.binding(one.task)) for one in planned]
+            results |= by_hops(asyncio.run(play(course.flow, Table(policy), bound, how)), f"bound_{mode}")
     return results
 
 
@@ -179,7 +191,8 @@ def by_hops(played: Sequence[Played], mode: str) -> dict[str, float]:
     rewards: dict[int, list[float]] = {}
     for one in played:
         rewards.setdefault(one.task.hops, []).append(float(one.reward > 0))
-    return {f"{mode}_success_{hops}": fmean(values) for hops, values in sorted(rewards.items())}
+    whole = fmean(reward for values in rewards.values() for reward in values)
+    return {f"{mode}_success": whole} | {f"{mode}_success_{n}": fmean(values) for n, values in sorted(rewards.items())}
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:
