@@ -32,4 +32,4 @@ def test_no_evaluated_composition_is_trained_or_demonstrated() -> None:
     overlap = course_overlap(unseen.course("flow-grpo", Size.FULL))
     assert (overlap.longer, overlap.longer_words) == (200, 0)
     assert unseen.LESSON.tested_hops is None
-    assert {task.hops for task in unseen.LESSON.drawn(200, 0)} <= {1, 2, 3, 4}
+    assert {task.hops for task in unseen.LESSON.drawn(200, 0)} <= {1, 2, 3, 4, 5}

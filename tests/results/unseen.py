@@ -8,9 +8,15 @@ such questions.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
+from offing.sdk import RuleContext as Chair
 from offing_trainer.config import merge_tables
+from offing_world.compact_notation import build_entity_index
+from offing_world.lookup_rules import list_learned_facts
+from offing_world.question_solver import LookUp
+from offing_world.semantics import RELATIONS
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.intervals import mean_of, paired
 from tests.results.pages import render_mean
@@ -21,8 +27,12 @@ from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, imitated_on, trained_on
 
 QUESTIONS = Questions(hops=(1, 3), tested_hops=(1, 6), options="+referral")
-LESSON = Questions(hops=(1, 4), options="+referral")
-"""Questions of the demonstrations. They are as few as the training compositions, and one look-up longer."""
+LESSON = Questions(hops=(1, 5), options="+referral")
+"""Questions of the demonstrations: trained compositions, of up to two look-ups more than in training."""
+STUMBLES = 0.1
+"""Probability that the teacher looks up anything. Without it, a policy that once made a needless look-up is lost."""
+RULE = f"stumbling {STUMBLES}"
+"""Name of the teacher's rule, so that another teacher makes other starting policies."""
 TRAINED_HOPS, TESTED_HOPS = 3, 6
 RL: Mapping[str, Any] = {
     "algorithm": "flow-grpo",
@@ -50,11 +60,24 @@ def graph_setup() -> GraphSetup:
     return GraphSetup(graph, "planner")
 
 
+def stumbling(inputs: Any, chair: Chair) -> Any:
+    """A rule for the planner: the look-up that is needed, and seldom another one, always with a random tool."""
+    from offing_world.agentflow.compact_format import plan_look_up
+    from offing_world.agentflow.rule_roles import PLANNER_RULES
+
+    rng = Random(f"{chair.seed}:{chair.turn}:stumble")
+    if rng.random() >= STUMBLES:
+        return PLANNER_RULES["random"](inputs, chair)
+    index = build_entity_index(inputs.question, list_learned_facts(inputs.memory))
+    need = LookUp(rng.choice(RELATIONS), rng.choice(index.entities))
+    return plan_look_up(need, rng.choice([tool.name for tool in inputs.tools]))
+
+
 def lesson(size: Size) -> Imitation:
-    """Return how starting policies are made: the right look-up with a random tool."""
+    """Return how starting policies are made."""
     if size is Size.MINIATURE:
-        return Imitation(LESSON, "random", demonstrations=16, epochs=1, batch=8, turns=4)
-    return Imitation(LESSON, "random", demonstrations=8000, epochs=5, batch=16, turns=12)
+        return Imitation(LESSON, RULE, demonstrations=16, epochs=1, batch=8, turns=4)
+    return Imitation(LESSON, RULE, demonstrations=9000, epochs=4, turns=12)
 
 
 def course(arm: str, size: Size) -> Course:
@@ -76,7 +99,7 @@ def course(arm: str, size: Size) -> Course:
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     chosen, work = course(arm, size), folder / "work" / f"unseen-{size}-{arm}-{seed}"
-    start = start_of(folder, chosen.flow, lesson(size), seed)
+    start = start_of(folder, chosen.flow, lesson(size), seed, {RULE: stumbling})
     if arm == "rejection":
         return Curve(arm, seed, imitated_on(chosen, start, seed, work))
     if arm == "imitation":
@@ -125,8 +148,8 @@ EXPERIMENT = Experiment(
     "many rollouts, and than counting.",
     setup="The graph `agentflow` with the role `planner` in its compact format, in worlds with the option `referral`: "
     "two tools share each relation, and which of them answers depends on the entity, so the planner must try the other "
-    "one after an empty answer. The starting policy imitates the right look-up with a random tool on trained "
-    "compositions of one to four look-ups. Training: one to three look-ups, at most 8 turns, 40 steps of 32 tasks with "
+    "one after an empty answer. The starting policy imitates the look-up that is needed, and now and then any other, "
+    "with a random tool, on trained compositions of one to five look-ups, so it knows the grammar and no tool. Training: one to three look-ups, at most 8 turns, 40 steps of 32 tasks with "
     "8 rollouts, so 10,240 rollouts in every arm. Evaluation: held-out compositions in a world without shared names, "
     "40 questions for each number of look-ups from one to six, at most 14 turns.",
     arms={
