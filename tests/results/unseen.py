@@ -146,8 +146,8 @@ EXPERIMENT = Experiment(
     claim="A planner trained by Flow-GRPO on questions of one to three look-ups answers held-out compositions, also of "
     "four to six look-ups, more often than its starting policy, than imitation of its start's own successes with as "
     "many rollouts, and than counting.",
-    setup="The graph `agentflow` with the role `planner` in its compact format, in worlds with the option `referral`: two "
-    "tools share each relation, and which of them answers depends on the entity, so the planner must try the other "
+    setup="The graph `agentflow` with the role `planner` in its compact format, in worlds with the option `referral`: "
+    "two tools share each relation, and which of them answers depends on the entity, so the planner must try the other "
     "one after an empty answer. The starting policy imitates the look-up that is needed, and now and then any other, "
     "with a random tool, on trained compositions of one to five look-ups, so it knows the grammar and no tool. "
     "Training: one to three look-ups, at most 8 turns, 40 steps of 32 tasks with 8 rollouts, so 10,240 rollouts in "
