@@ -75,7 +75,7 @@ def find_need(question: str, attempts: Sequence[Attempt]) -> LookUp | None:
 
 
 def count_worst_calls(options: Sequence[str], hops: int) -> int:
-    """Return the calls with which the oracle answers a question of so many look-ups.
+    """Return the calls with which the oracle answers a question with this number of look-ups.
 
     With outages, the oracle needs more in a few of a hundred rollouts.
     """
@@ -95,8 +95,8 @@ def build_oracle(options: Sequence[str]) -> Strategy:
         if WorldOption.KEY in options and shelf is None:
             return Move(TOOLS[0], LookUp(SHELF, need.entity))
         candidates = list_candidate_tools(need.relation, options, shelf or 0)
-        asked = {attempt.tool for attempt in attempts if attempt.look_up == need and attempt.fact}
-        return Move(next((tool for tool in candidates if tool not in asked), candidates[0]), need)
+        tools = {attempt.tool for attempt in attempts if attempt.look_up == need and attempt.fact}
+        return Move(next((tool for tool in candidates if tool not in tools), candidates[0]), need)
 
     return choose
 
@@ -115,8 +115,8 @@ def build_random(options: Sequence[str], curiosity: float = CURIOSITY) -> Strate
 def choose_greedily(question: str, attempts: Sequence[Attempt], _rng: Random) -> Move:
     """Ask one tool after the other until one answers, and believe it."""
     need = _require_need(question, attempts)
-    asked = sum(attempt.look_up == need for attempt in attempts)
-    return Move(TOOLS[asked % len(TOOLS)], need)
+    tries = sum(attempt.look_up == need for attempt in attempts)
+    return Move(TOOLS[tries % len(TOOLS)], need)
 
 
 def find_known_shelf(entity: str, attempts: Sequence[Attempt]) -> int | None:

@@ -1,7 +1,7 @@
 """Counting: which tool was followed by success how often, in random rollouts. It reads results and never the world.
 
 The plain table has a row for each relation. The conditional one has a row for each relation, shelf that is known, and
-tool that was asked last for the same look-up; whoever uses it knows what to condition on, which a policy has to learn.
+tool that was asked last for the same look-up; its user knows what to condition on, which a policy has to learn.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,8 +48,8 @@ def by_relation(need: LookUp, _attempts: Sequence[Attempt]) -> Key:
 
 
 def by_context(need: LookUp, attempts: Sequence[Attempt]) -> Key:
-    asked = [attempt.tool for attempt in attempts if attempt.look_up == need and attempt.fact]
-    return (need.relation, find_known_shelf(need.entity, attempts), asked[-1] if asked else "")
+    tools = [attempt.tool for attempt in attempts if attempt.look_up == need and attempt.fact]
+    return (need.relation, find_known_shelf(need.entity, attempts), tools[-1] if tools else "")
 
 
 def see(tasks: Iterable[WorldTask], seed: int) -> list[SeenRollout]:

@@ -55,10 +55,10 @@ def read(curves: Sequence[Curve]) -> list[str]:
     for cells, arm in product(CORRIDORS, EXPERIMENT.arms):
         ours, (rate, theirs) = _best(curves, first, cells)[1], _best(curves, arm, cells)
         gap = paired(ours, theirs) if arm != first else None
-        shown = f"{gap.detectable:,.0f}" if gap and gap.detectable else "-"
+        power = f"{gap.detectable:,.0f}" if gap and gap.detectable else "-"
         mean = render_mean(mean_of(list(theirs.values())), digits=0)
         difference = render_mean(gap, signed=True, digits=0)
-        lines.append(f"| {EXPERIMENT.arms[arm].title} | {cells} | {rate:g} | {mean} | {difference} | {shown} |")
+        lines.append(f"| {EXPERIMENT.arms[arm].title} | {cells} | {rate:g} | {mean} | {difference} | {power} |")
     return [*lines, "", *_by_rate(curves)]
 
 

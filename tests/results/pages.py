@@ -94,9 +94,9 @@ def _detectable_table(experiment: Experiment, runs: Sequence[Finished]) -> list[
     rows = list[list[str]]()
     for name, metric in ((name, metric) for name, metric in experiment.figures.items() if metric.tabled):
         gaps = [paired(at_the_end(runs, first, name), at_the_end(runs, other, name)) for other in others]
-        found = [gap.detectable if gap else None for gap in gaps]
-        if any(value is not None for value in found):
-            rows.append([metric.title, *("-" if value is None else f"{value:.2f}" for value in found)])
+        values = [gap.detectable if gap else None for gap in gaps]
+        if any(value is not None for value in values):
+            rows.append([metric.title, *("-" if value is None else f"{value:.2f}" for value in values)])
     if not rows:
         return []
     foot = "Differences that as many seeds with the measured spread show in 80 of 100 cases, at 95 %."

@@ -315,7 +315,7 @@ def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
 
         return called
 
-    return {name: failing(handler) for name, handler in handlers(spec.task.scope["environment"]).items()}
+    return {name: failing(handler) for name, handler in handlers(spec.task.scope["environment"], spec.seed).items()}
 
 
 def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> list[Played]:

@@ -97,14 +97,14 @@ def test_without_options_a_world_has_no_shelves_and_no_witnesses() -> None:
 def test_a_value_of_a_witness_counts_once_another_agrees() -> None:
     question = "Who taught Velan Torsk?"
 
-    def told(value: str, witness: str) -> KnownFact:
+    def a_statement(value: str, witness: str) -> KnownFact:
         return KnownFact("teacher", "Velan Torsk", (value,), False, witness)
 
-    first, other = told("Ada Bo", "amber"), told("Cora Du", "birch")
+    first, other = a_statement("Ada Bo", "amber"), a_statement("Cora Du", "birch")
     assert find_answer(question, [first]) is None
-    assert find_answer(question, [first, told("Ada Bo", "amber")]) is None
+    assert find_answer(question, [first, a_statement("Ada Bo", "amber")]) is None
     assert find_answer(question, [first, other]) is None
-    assert find_answer(question, [first, other, told("Ada Bo", "cobalt")]) == "Ada Bo"
+    assert find_answer(question, [first, other, a_statement("Ada Bo", "cobalt")]) == "Ada Bo"
 
 
 @pytest.mark.parametrize(("kind", "hops"), [("chain", 8), ("chain", 64), ("chain", 120), ("census", 6), ("census", 11)])
