@@ -93,8 +93,8 @@ def _strategies(difficulty: Difficulty, trained: Sequence[WorldTask], seed: int)
     options, seen = world_from_name(trained[0].scope["environment"]).spec.options, see(trained, seed)
 
     def counting(number: int, context: Context) -> Strategy:
-        hints = options if context is by_context else ()
-        return build_counting(count(seen[:number], context), context, hints)
+        needed = options if context is by_context else ()
+        return build_counting(count(seen[:number], context), context, needed)
 
     built = (
         build_oracle(options),
