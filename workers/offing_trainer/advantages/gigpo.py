@@ -23,7 +23,7 @@ class GigpoOptions(PluginOptions):
     step_weight: float = Field(default=1.0, ge=0)
     """Weight of the turn's part. `0` leaves z-scores over rollouts."""
     std: Literal["group", "none"] = "group"
-    """The standard deviation to divide both parts by. `none` only subtracts the mean."""
+    """The standard deviation to divide both parts by. `none` only subtracts the mean, the default of the release."""
     ddof: Literal[0, 1] = 1
     epsilon: float = Field(default=1e-6, ge=0)
     """Added to the standard deviation."""
