@@ -36,7 +36,7 @@ NODE_READY := frontend/node_modules/.offing-ready
 PAGE_SOURCES := $(shell find frontend \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -type f -print)
 endif
 
-.PHONY: help setup ready up test vitest check lock demo bench screens chaos repeat loop results traces
+.PHONY: help setup ready up test vitest check lock demo bench screens chaos repeat loop results baselines traces
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +82,9 @@ loop: $(READY) $(TRAIN_READY) ## train a planner from scratch on its own rollout
 
 results: $(READY) $(TRAIN_READY) ## test the claim of each algorithm; ONLY="eapo hae" SEEDS="0 1" select runs, JOBS=2 runs two at a time
 	@exec $(PY) -m tests.results --at-once $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
+
+baselines: $(READY) $(TRAIN_READY) ## what an oracle, random calls, a greedy heuristic and counting reach, by difficulty
+	@exec $(PY) -m tests.results.baselines
 
 traces: $(READY) $(TRAIN_READY) ## compare what runs store with recorded cases, with a crash at every transaction; ONLY="forked" selects cases
 	@exec $(PY) -m tests.traces --check $(if $(ONLY),--only $(ONLY))

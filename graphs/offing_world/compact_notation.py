@@ -23,7 +23,7 @@ from offing_world.question_grammar import (
     parse_question,
 )
 from offing_world.question_solver import KnownFact, extract_entities
-from offing_world.semantics import RELATIONS, TOOLS
+from offing_world.semantics import COMPACT_RELATIONS, RELATIONS, TOOLS
 
 MAX_ENTITIES = 128
 MAX_RECORDS = 64
@@ -45,8 +45,12 @@ VOCABULARY: tuple[str, ...] = (
     *"0123456789",
     *(f"e{i}" for i in range(MAX_ENTITIES)),
     *(f"m{i}" for i in range(MAX_RECORDS)),
+    *(f"r{i}" for i in range(len(RELATIONS), len(COMPACT_RELATIONS))),
 )
-"""Every word that can occur, once. `m0..` are the records of a graph's memory."""
+"""Every word that can occur, once. `m0..` are the records of a graph's memory.
+
+Words that are added stand at the end, so that the others keep their numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +126,9 @@ def render_compact_relation(relation: str) -> str:
 
     Raises `InvalidInput` if the relation does not exist.
     """
-    if relation not in RELATIONS:
+    if relation not in COMPACT_RELATIONS:
         raise InvalidInput("relation", f"There is no relation {relation!r}", f"Use one of: {', '.join(RELATIONS)}")
-    return f"r{RELATIONS.index(relation)}"
+    return f"r{COMPACT_RELATIONS.index(relation)}"
 
 
 def parse_compact_call(text: str, entity_index: EntityIndex) -> CompactCall | InvalidOutput:
@@ -134,7 +138,7 @@ def parse_compact_call(text: str, entity_index: EntityIndex) -> CompactCall | In
         return InvalidOutput("Write a tool, a relation and an entity, such as t0 r0 e0.")
     tool, relation, entity = (
         _find_by_word(word, letter, among)
-        for word, letter, among in zip(words, "tre", (TOOLS, RELATIONS, entity_index.entities), strict=True)
+        for word, letter, among in zip(words, "tre", (TOOLS, COMPACT_RELATIONS, entity_index.entities), strict=True)
     )
     if tool is None or relation is None or entity is None:
         wrong = words[(tool, relation, entity).index(None)]

@@ -69,7 +69,7 @@ def build_document(world: World, number: int) -> WorldDocument:
         raise IndexError(number)
     if number == 0:
         return WorldDocument(0, "about-this-archive.md", "About this archive", Authority.REGISTER, ARCHIVE_GUIDE, ())
-    rng = Random(f"document {world.spec} {number}")
+    rng = Random(f"document {world.spec.base} {number}")
     index = number - 1
     for write, total in _list_writers(plan_documents(world.spec.documents)):
         if index < total:

@@ -6,11 +6,12 @@ Documents, tools and questions are derived from these facts.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import islice
 from random import Random
 
 from offing_world.names import generate_names
-from offing_world.semantics import RELATION_TABLE, RELATIONS_BY_NAME, EntityKind
+from offing_world.semantics import RELATION_TABLE, RELATIONS_BY_NAME, SHELVES, EntityKind
 from offing_world.spec import WorldSpec, parse_world_name
 
 MAX_CACHED_WORLDS = 8
@@ -81,9 +82,15 @@ def world_from_name(name: str) -> World:
     return _build_world(parse_world_name(name))
 
 
+def find_shelf(world: World, entity: str) -> int:
+    """Return the shelf of an entity, from 0 on. In a world with the option `key`, it decides which tools answer."""
+    digest = blake2b(f"shelf {world.spec.base} {entity}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") % SHELVES
+
+
 @lru_cache(maxsize=MAX_CACHED_WORLDS)
 def _build_world(spec: WorldSpec) -> World:
-    rng = Random(f"world {spec}")
+    rng = Random(f"world {spec.base}")
     kinds = _assign_kinds(spec, rng)
     members = {kind: tuple(e for e, k in kinds.items() if k is kind) for kind in dict.fromkeys(kinds.values())}
     facts: dict[tuple[str, str], tuple[str, ...]] = {}

@@ -56,7 +56,7 @@ def find_injection(world: World, number: int) -> Injection | None:
     """Return the injection of a page, or `None` if the page has none."""
     if number == 0 or (number + world.spec.seed) % PAGES_PER_INJECTION:
         return None
-    digest = blake2b(f"injection {world.spec} {number}".encode(), digest_size=12).digest()
+    digest = blake2b(f"injection {world.spec.base} {number}".encode(), digest_size=12).digest()
     attack = tuple(Attack)[digest[1] % len(Attack)]
     canary = f"canary-{digest[4:].hex()}"
     return Injection(number, attack, canary, INJECTION_TEMPLATES[attack].format(c=canary))

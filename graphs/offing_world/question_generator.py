@@ -26,11 +26,15 @@ from offing_world.question_solver import NOT_ANSWERABLE, KnownFact, LookUp, find
 from offing_world.semantics import RELATION_TABLE, EntityKind, Relation
 
 MIN_HOPS, MAX_HOPS = 1, 6
+MAX_LONG_HOPS = 120
+"""Maximum number of hops of a chain or a census. The compact format has words for 128 entities."""
 MAX_ATTEMPTS = 2_000
 """Maximum number of expressions that are drawn for one question.
 
 Most of them do not have the requested number of hops.
 """
+MAX_STEP_ATTEMPTS = 20
+"""Maximum number of relations that are drawn for one step of a long chain."""
 
 
 class WorldQuestionKind(StrEnum):
@@ -41,7 +45,14 @@ class WorldQuestionKind(StrEnum):
     ARITHMETIC = "arithmetic"
     UNANSWERABLE = "unanswerable"
     """A value that the question depends on is not recorded."""
+    CHAIN = "chain"
+    """A chain of relations of any length up to `MAX_LONG_HOPS`."""
+    CENSUS = "census"
+    """A count over the members of one or two guilds, which takes a look-up for each member."""
 
+
+LONG_KINDS = frozenset({WorldQuestionKind.CHAIN, WorldQuestionKind.CENSUS})
+"""Kinds that are drawn only if they are named."""
 
 KIND_FRACTIONS = {
     WorldQuestionKind.LOOKUP: 0.42,
@@ -50,8 +61,16 @@ KIND_FRACTIONS = {
     WorldQuestionKind.ARITHMETIC: 0.16,
     WorldQuestionKind.UNANSWERABLE: 0.10,
 }
-MIN_HOPS_BY_KIND = {WorldQuestionKind.COMPARISON: 2, WorldQuestionKind.ARITHMETIC: 2}
+"""How often each kind is drawn. Named kinds that are not listed are equally frequent."""
+MIN_HOPS_BY_KIND = {
+    WorldQuestionKind.COMPARISON: 2,
+    WorldQuestionKind.ARITHMETIC: 2,
+    WorldQuestionKind.CHAIN: 2,
+    WorldQuestionKind.CENSUS: 3,
+}
 """Minimum number of hops of the kinds that need more than one look-up."""
+MAX_HOPS_BY_KIND = {WorldQuestionKind.CHAIN: MAX_LONG_HOPS, WorldQuestionKind.CENSUS: 14}
+"""Maximum number of hops of the kinds that may take more than `MAX_HOPS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +111,8 @@ def build_true_fact(world: World, look_up: LookUp) -> KnownFact:
 def _build_question(world: World, expression: Expression, kind: WorldQuestionKind, rng: Random) -> WorldQuestion:
     text = render_expression(expression, lambda n: int(rng.random() * n))
     known: list[KnownFact] = []
-    while (missing := find_missing_look_ups(text, known)) and len(known) <= MAX_HOPS:
+    limit = MAX_HOPS_BY_KIND.get(kind, MAX_HOPS)
+    while (missing := find_missing_look_ups(text, known)) and len(known) <= limit:
         known.append(build_true_fact(world, missing[0]))
     short_answer = find_answer(text, known)
     lookups = tuple(LookUp(k.relation, k.entity) for k in known)
@@ -153,6 +173,28 @@ def _generate_lookup(world: World, hops: int, rng: Random) -> Expression | None:
     walk = _build_walk(world, hops - 1, rng)
     last = walk and _extend_walk(world, walk, SINGLE_VALUE_RELATIONS, rng)
     return Value(last.node) if last else None
+
+
+def _generate_chain(world: World, hops: int, rng: Random) -> Expression | None:
+    """Generate a chain of relations. A step that leads nowhere new is drawn again, or long chains would be rare."""
+    walk: _Walk | None = _start_walk(world, rng)
+    for step in range(hops):
+        relations = SINGLE_VALUE_RELATIONS if step == hops - 1 else SINGLE_ENTITY_RELATIONS
+        draws = (_extend_walk(world, walk, relations, rng) for _ in range(MAX_STEP_ATTEMPTS))
+        walk = next((drawn for drawn in draws if drawn), None)
+        if walk is None:
+            return None
+    return Value(walk.node)
+
+
+def _generate_census(world: World, hops: int, rng: Random) -> Expression | None:
+    """Generate the number of books by all members of a guild, or of two guilds together."""
+    guilds = rng.sample(world.members[EntityKind.GUILD], 2)
+    sizes = [1 + len(world.find_values("members", guild)) for guild in guilds]
+    nodes = [RelationOf("members", EntityName(guild)) for guild in guilds]
+    if min(sizes) < 2 or hops not in (sizes[0], sum(sizes)):
+        return None
+    return Count(RelationOf("works", nodes[0])) if hops == sizes[0] else Sum("works", nodes[0], nodes[1])
 
 
 def _generate_unanswerable(world: World, hops: int, rng: Random) -> Expression | None:
@@ -255,4 +297,6 @@ EXPRESSION_GENERATORS: dict[WorldQuestionKind, Callable[[World, int, Random], Ex
     WorldQuestionKind.COUNTING: _generate_counting,
     WorldQuestionKind.ARITHMETIC: _generate_arithmetic,
     WorldQuestionKind.UNANSWERABLE: _generate_unanswerable,
+    WorldQuestionKind.CHAIN: _generate_chain,
+    WorldQuestionKind.CENSUS: _generate_census,
 }

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from offing_world.semantics import RELATIONS_BY_NAME
 
-MAX_QUESTION_CHARS = 1_200
+MAX_QUESTION_CHARS = 3_000
 """Maximum number of characters of a question that is parsed."""
 
 

@@ -48,6 +48,8 @@ class KnownFact:
     entity: str
     values: tuple[str, ...]
     closed: bool
+    witness: str = ""
+    """The tool, if its values count only once another tool agrees. Empty means that they count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def fact_from_call(tool_args: Mapping[str, Any], content: Mapping[str, Any]) -> 
     values = content.get("values")
     if not isinstance(relation, str) or not isinstance(entity, str) or not isinstance(values, list | tuple):
         return None
-    return KnownFact(relation, entity, tuple(str(v) for v in values), bool(content.get("closed", False)))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    texts = tuple(str(v) for v in values)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return KnownFact(relation, entity, texts, bool(content.get("closed", False)), str(content.get("witness", "")))
 
 
 def list_tools_of_relation(relation: str) -> tuple[str, ...]:
@@ -122,7 +125,14 @@ def _require_expression(question: str) -> Expression:
 
 
 def _index_facts(known: Iterable[KnownFact]) -> Facts:
-    return {LookUp(k.relation, k.entity): k.values for k in known if k.values or k.closed}
+    facts: dict[LookUp, tuple[str, ...]] = {}
+    witnesses: dict[tuple[LookUp, tuple[str, ...]], str] = {}
+    for fact in known:
+        look_up = LookUp(fact.relation, fact.entity)
+        first = witnesses.setdefault((look_up, fact.values), fact.witness) if fact.witness else ""
+        if (fact.values or fact.closed) and (not fact.witness or first != fact.witness):
+            facts[look_up] = fact.values
+    return facts
 
 
 def _list_entities(part: Expression | Node) -> list[str]:

@@ -4,6 +4,7 @@ They are the same in every world, training and held-out. Which tool answers whic
 is hidden from agents; it is what training is supposed to learn.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,3 +77,27 @@ TOOLS_BY_RELATION: dict[str, tuple[str, ...]] = {
 
 Every other tool returns nothing or a misleading value.
 """
+
+SHELF = "shelf"
+"""The relation of an entity to its shelf, a number. Every tool of a world with the option `key` answers it.
+
+It is not among `RELATIONS`, because no question asks for it.
+"""
+SHELVES = 3
+"""Number of shelves."""
+COMPACT_RELATIONS: tuple[str, ...] = (*RELATIONS, SHELF)
+"""The relations that have a compact word, in the order of the words."""
+
+
+def list_candidate_tools(relation: str, options: Sequence[str] = (), shelf: int = 0) -> tuple[str, ...]:
+    """Return the tools that may answer a relation in a world with these options. This is hidden from agents.
+
+    Without options, each of them answers. With `referral`, it is one of the two, by the entity. With `noise`, at most
+    one of the three is wrong. `shelf` is that of the entity and counts only with the option `key`.
+    """
+    if {*options} <= {"outage"}:
+        return TOOLS_BY_RELATION[relation]
+    step = shelf * (1 + RELATIONS.index(relation) % 2) if "key" in options else 0
+    first = TOOLS.index(TOOLS_BY_RELATION[relation][0]) + step
+    offsets = (0, 3) if "referral" in options else (0, 1, 3) if "noise" in options else (0,)
+    return tuple(TOOLS[(first + offset) % len(TOOLS)] for offset in offsets)

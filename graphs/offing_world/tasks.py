@@ -14,7 +14,9 @@ from offing_world.documents import locate_statement
 from offing_world.facts import World, world_from_name
 from offing_world.question_generator import (
     KIND_FRACTIONS,
+    LONG_KINDS,
     MAX_HOPS,
+    MAX_HOPS_BY_KIND,
     MIN_HOPS,
     MIN_HOPS_BY_KIND,
     WorldQuestion,
@@ -61,7 +63,7 @@ class WorldTask:
     evidence: tuple[WorldEvidence, ...]
     scope: dict[str, Any]
     difficulty: float
-    """Number of hops from 1 to 6, as a fraction of 6."""
+    """Number of hops as a fraction of 6, at most 1."""
     tags: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -83,16 +85,16 @@ def generate_tasks(
     Only the questions drawn so far are kept in memory. `count` is the number of tasks; `None`
     means all that the world has. `hops` is the minimum and the maximum number of look-ups, both
     inclusive; all numbers are equally likely. `kinds` restricts the kinds of questions; `None`
-    means all kinds in their default fractions. `compositions` is `trained`, `held-out`, or `all`,
-    which an empty string means. Raises `InvalidInput` if an argument is invalid or if the world
-    has fewer such questions than `count`.
+    means all but the long ones, chain and census, in their default fractions. `compositions` is
+    `trained`, `held-out`, or `all`, which an empty string means. Raises `InvalidInput` if an
+    argument is invalid or if the world has fewer such questions than `count`.
     """
     world, chosen = world_from_name(world_name), _parse_kinds(kinds)
     _check_hops(hops, chosen)
     if count is not None and count < 0:
         raise InvalidInput("count", f"{count} is less than none", "Give a number of tasks, or leave it out")
     part = parse_compositions(compositions)
-    return _generate_tasks(world, count, hops, chosen, part, Random(f"tasks {world.spec} {seed}"))
+    return _generate_tasks(world, count, hops, chosen, part, Random(f"tasks {world.spec.base} {seed}"))
 
 
 def _generate_tasks(
@@ -133,7 +135,7 @@ def task_from_question(world: World, question: WorldQuestion, number: int) -> Wo
         answers=() if question.answer is None else (question.answer,),
         evidence=tuple(_locate_evidence(world, need.relation, need.entity) for need in question.lookups),
         scope={"environment": spec},
-        difficulty=round(question.hops / MAX_HOPS, 3),
+        difficulty=round(min(1.0, question.hops / MAX_HOPS), 3),
         tags=(str(question.kind), f"hops:{question.hops}", str(world.spec.split)),
     )
 
@@ -147,10 +149,10 @@ def _draw_question(
     world: World, hops: tuple[int, int], kinds: Sequence[WorldQuestionKind], rng: Random
 ) -> WorldQuestion | None:
     hop_count = rng.randint(*hops)
-    fitting = [k for k in kinds if MIN_HOPS_BY_KIND.get(k, MIN_HOPS) <= hop_count]
+    fitting = [k for k in kinds if MIN_HOPS_BY_KIND.get(k, MIN_HOPS) <= hop_count <= MAX_HOPS_BY_KIND.get(k, MAX_HOPS)]
     if not fitting:
         return None
-    kind = rng.choices(fitting, [KIND_FRACTIONS[k] for k in fitting])[0]
+    kind = rng.choices(fitting, [KIND_FRACTIONS.get(k, 1.0) for k in fitting])[0]
     return generate_question(world, kind, hop_count, rng)
 
 
@@ -161,12 +163,16 @@ def _parse_kinds(kinds: Sequence[str] | None) -> tuple[WorldQuestionKind, ...]:
         raise InvalidInput(
             "kinds", f"There is no kind {unknown[0]!r}" if unknown else "No kind is given", f"Take {known}"
         )
-    return tuple(WorldQuestionKind(k) for k in kinds) if kinds else tuple(WorldQuestionKind)
+    if kinds:
+        return tuple(WorldQuestionKind(k) for k in kinds)
+    return tuple(kind for kind in WorldQuestionKind if kind not in LONG_KINDS)
 
 
 def _check_hops(hops: tuple[int, int], kinds: Sequence[WorldQuestionKind]) -> None:
     min_hops, max_hops = hops
-    if not MIN_HOPS <= min_hops <= max_hops <= MAX_HOPS:
-        raise InvalidInput("hops", f"{min_hops} to {max_hops} cannot be", f"Take {MIN_HOPS} to {MAX_HOPS}, such as 1-4")
+    most = max(MAX_HOPS_BY_KIND.get(k, MAX_HOPS) for k in kinds)
+    if not MIN_HOPS <= min_hops <= max_hops <= most:
+        longer = "" if most > MAX_HOPS else f". Kinds with more are {', '.join(sorted(LONG_KINDS))}"
+        raise InvalidInput("hops", f"{min_hops} to {max_hops} cannot be", f"Take {MIN_HOPS} to {most}{longer}")
     if all(MIN_HOPS_BY_KIND.get(k, MIN_HOPS) > max_hops for k in kinds):
         raise InvalidInput("hops", f"No question of these kinds takes {max_hops}", "Allow more hops, or other kinds")

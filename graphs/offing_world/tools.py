@@ -13,10 +13,10 @@ from offing.core.tool import SideEffect, ToolOutput, ToolSpec
 from offing.core.tool_policy import ToolRule
 from offing.tools.platform_tool import MAX_CALLS, PlatformTool, limit_length
 from offing.tools.tool import ToolArgs, ToolFailedError, ToolScope
-from offing_world.fact_lookup import LookUpResult, look_up
+from offing_world.fact_lookup import LookUpResult, is_out, look_up
 from offing_world.facts import World, world_from_name
-from offing_world.semantics import RELATIONS, TOOLS
-from offing_world.spec import parse_world_name
+from offing_world.semantics import RELATIONS, SHELF, TOOLS
+from offing_world.spec import WorldOption, parse_world_name
 
 MAX_INLINE_WORLD_DOCUMENTS = 5_000
 """Maximum number of documents of a world that is generated on the event loop. It takes less than a tenth of a second.
@@ -51,14 +51,15 @@ class WorldTool:
     async def __call__(self, args: LookUpArgs, scope: ToolScope) -> ToolOutput:
         world = await _load_world(scope.environment)
         entity = world.find_entity(args.entity)
-        if args.relation not in RELATIONS:
-            raise ToolFailedError(
-                f"There is no relation {shorten_line(args.relation, 40)!r}. Use: {', '.join(RELATIONS)}."
-            )
+        known = (*RELATIONS, SHELF) if WorldOption.KEY in world.spec.options else RELATIONS
+        if args.relation not in known:
+            raise ToolFailedError(f"There is no relation {shorten_line(args.relation, 40)!r}. Use: {', '.join(known)}.")
         if entity is None:
             raise ToolFailedError(
                 f"Nothing is called {shorten_line(args.entity, 60)!r} here. Give a full name, as you read it."
             )
+        if is_out(world, self.spec.name, args.relation, entity, f"{scope.run_id} {scope.idempotency_key}"):
+            raise ToolFailedError(f"The {self.spec.name} index is out of order. Try again.")
         return _build_output(args.relation, entity, look_up(world, self.spec.name, args.relation, entity))
 
 
@@ -80,8 +81,15 @@ async def _load_world(name: str) -> World:
 
 def _build_output(relation: str, entity: str, result: LookUpResult) -> ToolOutput:
     finding = ", ".join(result.values) or ("nothing is recorded" if result.closed else "nothing")
+    witness = {"witness": result.witness} if result.witness else {}
     return ToolOutput(
-        content={"relation": relation, "entity": entity, "values": list(result.values), "closed": result.closed},
+        content={
+            "relation": relation,
+            "entity": entity,
+            "values": list(result.values),
+            "closed": result.closed,
+            **witness,
+        },
         title=shorten_line(f"{relation} of {entity}"),
         detail=shorten_line(finding),
     )

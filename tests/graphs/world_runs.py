@@ -4,9 +4,10 @@ Shared by the tests of all graphs: `trial` runs one question, `accuracy` many. R
 answered by their rule `world`.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count as count_up
 from typing import Any
 
 from offing.core.run import Budget
@@ -59,7 +60,7 @@ async def trial(
         task.question,
         Budget(max_turns=turns),
         specs=SPECS,
-        handlers=handlers(task.scope["environment"]),
+        handlers=handlers(task.scope["environment"], seed),
         rules=rules,
         prompt_formats=dict(prompt_formats or {}),
         seed=seed,
@@ -86,12 +87,13 @@ def is_right(task: WorldTask, ctx: InMemoryContext) -> bool:
     return text.strip().casefold() in {a.casefold() for a in task.answers or (NOT_ANSWERABLE,)}
 
 
-def handlers(world: str) -> dict[str, Handler]:
-    """The world's tools as the platform has them."""
+def handlers(world: str, seed: int = 0) -> dict[str, Handler]:
+    """The world's tools as the platform has them. Every call has an idempotency key of its own, by the run's seed."""
     no_port: Any = None  # these tools read nothing of the library
     scope = ToolScope(NAMES, NAMES, "", no_port, environment=world)
-    return {name: _handler(tool, scope) for name, tool in BY_NAME.items()}
+    keys = (f"{seed} {n}" for n in count_up())
+    return {name: _handler(tool, scope, keys) for name, tool in BY_NAME.items()}
 
 
-def _handler(tool: Tool, scope: ToolScope) -> Handler:
-    return lambda args: tool(args, scope)
+def _handler(tool: Tool, scope: ToolScope, keys: Iterator[str]) -> Handler:
+    return lambda args: tool(args, replace(scope, idempotency_key=next(keys)))

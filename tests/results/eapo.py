@@ -1,10 +1,12 @@
 """Measure the effect of EAPO's discount by turns on the length and the rate of successful rollouts of IterResearch.
 
 The starting policy knows most tools and often looks up a known fact again before it continues. Success alone does not
-discourage that, because looking up a fact twice does no harm. A discount discourages it.
+discourage that, because looking up a fact twice does no harm. A discount discourages it, and so does training under the
+budget of turns that binds in the evaluation.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -13,7 +15,9 @@ from typing import Any
 
 from offing.sdk import RuleContext as Chair
 from offing_world.question_solver import LookUp
+from offing_world.tasks import WorldTask
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
+from tests.results.question_overlap import course_overlap
 from tests.results.questions import Questions
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import Imitation, start_of
@@ -26,28 +30,33 @@ AGAIN = 0.4
 RULE = f"dithering {SKILL} {AGAIN}"
 """Name of the rule, so that another teacher makes other starting policies."""
 
-GAMMAS: Mapping[str, float] = {"eapo": 0.9, "as-published": 0.995, "no-discount": 1.0}
+GAMMAS: Mapping[str, float] = {"eapo": 0.9, "as-published": 0.995, "no-discount": 1.0, "bound": 1.0}
+SPARE = 1
+"""Turns of a budget that binds, beyond one for each look-up and one for the answer."""
 
 ARMS: Mapping[str, Arm] = {
     "eapo": Arm("EAPO, gamma 0.9", "The reward of a turn is the outcome times 0.9 to the power of the turns after it."),
     "as-published": Arm("EAPO, gamma 0.995", "The same with the published discount, for rollouts of dozens of turns."),
     "no-discount": Arm("without discount", "The same with gamma 1: the reward of every turn is the outcome."),
+    "bound": Arm("trained under the budget", "No discount, but rollouts of training have the budget that binds."),
 }
 
 NEAR = 0.03
 """Maximum difference of success that counts as equal."""
 
-QUESTIONS = Questions(hops=(1, 3))
+QUESTIONS = Questions(hops=(1, 3), tested_hops=(1, 6))
 
 SETUP = """\
 The graph `iterresearch` with the role `researcher` in its compact format; questions in synthetic worlds that take one
-to three look-ups; at most 12 turns per rollout; 16 tasks with 8 rollouts each per training step. Spare turns are the
-turns beyond the look-ups that a question takes. The starting policy imitates a teacher that selects a right tool seven
-times out of ten and, four times out of ten, looks up again what it knows. The recipe is `eapo` with two changes in all
-arms: the surrogate is `ppo-clip` with 0.2 and 0.28, because with GSPO's published bounds of about 1e-4 a model of this
-size learns nothing in so few steps; and completions that could not be parsed are trained with a reward of 0, because
-weights this small otherwise drift towards them. Gamma is 0.9 because a rollout has 2 to 8 turns here, over which the
-published 0.995 reduces the reward by at most 4 %. The published value is measured as well."""
+to three look-ups; at most 12 turns per rollout; 16 tasks with 8 rollouts each per training step. Evaluation: held-out
+compositions of one to six look-ups, with 12 turns, and again under a budget that binds: one turn for each look-up,
+one for the answer, and one to spare. Spare turns are the turns beyond the look-ups that a question takes. The
+starting policy imitates a teacher that selects a right tool seven times out of ten and, four times out of ten, looks
+up again what it knows. The recipe is `eapo` with two changes in all arms: the surrogate is `ppo-clip` with 0.2 and
+0.28, because with GSPO's published bounds of about 1e-4 a model of this size learns nothing in so few steps; and
+completions that could not be parsed are trained with a reward of 0, because weights this small otherwise drift
+towards them. Gamma is 0.9 because a rollout has 2 to 8 turns here, over which the published 0.995 reduces the reward
+by at most 4 %. The published value is measured as well."""
 
 
 def graph_setup() -> GraphSetup:
@@ -86,7 +95,7 @@ def imitation(size: Size) -> Imitation:
 
 
 def course(arm: str, size: Size) -> Course:
-    """Return the course of an arm. Arms differ only in gamma."""
+    """Return the course of an arm. Arms differ in gamma, or in the budget of training rollouts."""
     tables = {
         "algorithm": "eapo",
         "pipeline": {
@@ -97,12 +106,26 @@ def course(arm: str, size: Size) -> Course:
         "learner": {"learning_rate": 5e-4, "minibatches": 4, "betas": (0.9, 0.95)},
     }
     if size is Size.MINIATURE:
-        return Course(
-            graph_setup(), QUESTIONS, tables, steps=2, every=1, tasks=2, group=4, how=How(turns=4), held_out=4
-        )
+        small = Course(graph_setup(), QUESTIONS, tables, 2, 1, tasks=2, group=4, how=How(turns=4), held_out=6)
+        return replace(small, binding=count_binding_turns, trains_bound=arm == "bound")
     return Course(
-        graph_setup(), QUESTIONS, tables, steps=40, every=5, tasks=16, group=8, how=How(turns=12), held_out=100
+        graph_setup(),
+        QUESTIONS,
+        tables,
+        steps=40,
+        every=10,
+        tasks=16,
+        group=8,
+        how=How(turns=12),
+        held_out=180,
+        binding=count_binding_turns,
+        trains_bound=arm == "bound",
     )
+
+
+def count_binding_turns(task: WorldTask) -> int:
+    """Return the maximum turns of a task under the budget that binds."""
+    return task.hops + 1 + SPARE
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
@@ -157,9 +180,12 @@ def _gaps(curve: Curve, curves: Sequence[Curve]) -> list[float]:
 EXPERIMENT = Experiment(
     name="eapo",
     title="EAPO, with and without the discount",
-    claim="A geometric discount by turns makes successful rollouts shorter at equal success.",
+    claim="A geometric discount by turns makes successful rollouts shorter at equal success, so that more questions "
+    "are answered under a budget of turns that binds.",
     arms=ARMS,
     figures={
+        "bound_sampled_success": Metric("success under the budget that binds, sampled", share=True),
+        "bound_greedy_success": Metric("success under the budget that binds, greedy", share=True),
         "sampled_spare": Metric("spare turns of successful rollouts"),
         "sampled_rounds": Metric("turns of successful rollouts"),
         "sampled_success": Metric("success, sampled", share=True),
@@ -168,5 +194,7 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    seeds=tuple(range(5)),
+    overlap=lambda: course_overlap(course("eapo", Size.FULL)),
     setup=SETUP,
 )

@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.results.question_overlap import Overlap
 
 
 class Size(StrEnum):
@@ -89,6 +93,8 @@ class Experiment:
     setup: str = ""
     """Graph, questions, sizes and choices, in a few sentences of Markdown."""
     seeds: tuple[int, ...] = (0, 1, 2)
+    overlap: "Callable[[], Overlap] | None" = None
+    """Returns how many evaluation questions occur in training, with seed 0. `None` means that it has no questions."""
     step: str = "training steps"
     """The unit of `Point.step`, as the horizontal axis names it."""
 

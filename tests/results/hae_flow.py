@@ -1,4 +1,7 @@
-"""Compare hierarchical and flat advantages on the graph that keeps or switches subgoals, with learned critics.
+"""Compare hierarchical, grouped and flat advantages on the graph that keeps or switches subgoals.
+
+A subgoal pays late: in a world with the option `key`, an entity's shelf decides which tool answers, and asking for it
+is a turn of its own that helps only later turns under the same subgoal. The question never mentions shelves.
 
 This module has the sizes and the reading of the curves. The run is in `training`.
 """
@@ -10,21 +13,24 @@ from typing import Any
 
 from offing.sdk import RuleContext as Chair
 from offing_trainer.config import merge_tables
+from offing_world.lookup_rules import list_learned_facts
+from offing_world.semantics import SHELF
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.intervals import paired
 from tests.results.pages import render_mean
+from tests.results.question_overlap import course_overlap
 from tests.results.questions import Questions
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
-SKILL = 0.4
-"""Probability that the teacher of the starting policy selects a right tool. Otherwise it selects any tool."""
-RULE = f"skilled {SKILL}"
-"""Name of the rule that teaches the starting policies."""
-QUESTIONS = Questions(hops=(1, 2))
+CURIOSITY = 0.3
+"""Probability that the teacher of the starting policy asks for an entity's shelf that it does not know."""
+RULE = f"curious {CURIOSITY}"
+"""Name of the rule that teaches the starting policies. It selects any tool, whatever it knows."""
+QUESTIONS = Questions(hops=(1, 2), tested_hops=(1, 6), options="+key")
 IMITATION = {
-    Size.FULL: Imitation(QUESTIONS, RULE, demonstrations=1500, epochs=4),
+    Size.FULL: Imitation(QUESTIONS, RULE, demonstrations=4000, epochs=4, turns=10),
     Size.MINIATURE: Imitation(QUESTIONS, RULE, demonstrations=16, epochs=1, batch=8, turns=4),
 }
 COMMON: Mapping[str, Any] = {
@@ -43,46 +49,78 @@ COMMON: Mapping[str, Any] = {
     },
 }
 """The recipe without its penalty for keeping a subgoal and without a reference policy, with rates of a small model."""
-ARMS: Mapping[str, Mapping[str, Any]] = {
-    "hierarchical": {},
-    "released": {"pipeline": {"advantage": {"name": "hae", "undecided_baseline": "release"}}},
-    "flat": {
-        "pipeline": {"advantage": {"name": "turn-gae", "gamma": 1.0, "lam": 1.0}},
-        "learner": {"critic": {"columns": ("value",)}},
+GROUPED: Mapping[str, Any] = {
+    "algorithm": "flow-grpo",
+    "pipeline": {
+        "view": COMMON["pipeline"]["view"],
+        "token_weights": [{"name": "token-mean"}],
+        "surrogate": {"name": "ppo-clip", "low": 0.2, "high": 0.2, "dual_clip": 3.0},
+        "regularizers": COMMON["pipeline"]["regularizers"],
     },
+    "learner": {name: value for name, value in COMMON["learner"].items() if name != "critic"},
+}
+"""The same for advantages from groups of rollouts, which need no critic."""
+GROUP = 8
+FLAT: Mapping[str, Any] = {
+    "pipeline": {"advantage": {"name": "turn-gae", "gamma": 1.0, "lam": 1.0}},
+    "learner": {"critic": {"columns": ("value",)}},
+}
+RELEASED: Mapping[str, Any] = {"pipeline": {"advantage": {"name": "hae", "undecided_baseline": "release"}}}
+GIGPO: Mapping[str, Any] = {"pipeline": {"advantage": {"name": "gigpo", "gamma": 0.95}}}
+ARMS: Mapping[str, Mapping[str, Any]] = {
+    "hierarchical": COMMON,
+    "gigpo": merge_tables(GROUPED, GIGPO),
+    "flat": merge_tables(COMMON, FLAT),
+    "grouped": GROUPED,
+    "released": merge_tables(COMMON, RELEASED),
 }
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     chosen = course(arm, size)
-    start = start_of(folder, chosen.flow, IMITATION[size], seed, {RULE: skilled})
+    start = start_of(folder, chosen.flow, IMITATION[size], seed, {RULE: curious})
     return Curve(arm, seed, trained_on(chosen, start, seed, folder / "work" / f"hae-flow-{size}-{arm}-{seed}"))
 
 
-def skilled(inputs: Any, chair: Chair) -> Any:
-    """A rule for the agent that always switches at the right time and often selects the right tool."""
+def curious(inputs: Any, chair: Chair) -> Any:
+    """A rule for the agent that switches at the right time, selects any tool, and now and then asks for a shelf."""
     from offing_world.hiper.rule_roles import AGENT_RULES
 
-    knows = Random(f"{chair.seed}:{chair.turn}").random() < SKILL
-    return AGENT_RULES["oracle" if knows else "random"](inputs, chair)
+    turn = AGENT_RULES["random"](inputs, chair)
+    entity = turn.action.args.get("entity", "")
+    known = {(fact.relation, fact.entity) for fact in list_learned_facts(inputs.memory)}
+    is_curious = Random(f"{chair.seed}:{chair.turn}:shelf").random() < CURIOSITY
+    if turn.action.is_final or (SHELF, entity) in known or not is_curious:
+        return turn
+    args = {"relation": SHELF, "entity": entity}
+    return turn.model_copy(update={"action": turn.action.model_copy(update={"args": args})})
 
 
 def course(arm: str, size: Size) -> Course:
-    """Return the course of an arm. There are no groups, because advantages come from critics."""
+    """Return the course of an arm. Arms with critics have no groups. All have as many rollouts per step."""
     from offing_graphs.hiper import graph
 
-    graph_setup, tables = GraphSetup(graph, "agent"), merge_tables(COMMON, ARMS[arm])
+    graph_setup, tables, has_groups = GraphSetup(graph, "agent"), ARMS[arm], arm in ("gigpo", "grouped")
     if size is Size.MINIATURE:
-        return Course(graph_setup, QUESTIONS, tables, 2, 1, tasks=4, group=1, how=How(turns=4), held_out=4)
-    return Course(graph_setup, QUESTIONS, tables, 24, 4, tasks=128, group=1, how=How(turns=6), held_out=100)
+        tasks, group = (2, 2) if has_groups else (4, 1)
+        return Course(graph_setup, QUESTIONS, tables, 2, 1, tasks, group, how=How(turns=4), held_out=6)
+    tasks, group = (128 // GROUP, GROUP) if has_groups else (128, 1)
+    how = How(turns=8)
+    return Course(graph_setup, QUESTIONS, tables, 40, 8, tasks, group, how, held_out=120, tested_turns=16)
 
 
 def read(curves: Sequence[Curve]) -> list[str]:
     """Return the success averaged over the whole run, which measures how fast an arm learns."""
-    lines = ["| success on held-out questions, mean of all evaluations | hierarchical minus flat |", "|---|---|"]
+    first, *others = EXPERIMENT.arms
+    titles = " | ".join(f"{first} minus {EXPERIMENT.arms[other].title}" for other in others)
+    lines = [
+        f"| success on held-out questions, mean of all evaluations | {titles} |",
+        f"|---|{'---|' * len(others)}",
+    ]
     for mode in ("sampled", "greedy"):
-        ours, flat = (averages(curves, arm, f"{mode}_success") for arm in ("hierarchical", "flat"))
-        lines.append(f"| {mode} | {render_mean(paired(ours, flat), signed=True)} |")
+        ours, *theirs = (averages(curves, arm, f"{mode}_success") for arm in EXPERIMENT.arms)
+        cells = " | ".join(render_mean(paired(ours, other), signed=True) for other in theirs)
+        lines.append(f"| {mode} | {cells} |")
     return lines
 
 
@@ -95,23 +133,27 @@ EXPERIMENT = Experiment(
     name="hae-flow",
     title="Hierarchical advantages: the graph that keeps and switches subgoals",
     claim="On the graph for which it was made, hierarchical advantage estimation learns faster and ends higher than "
-    "flat generalized advantages over the same turns (HiPER, arXiv 2602.16165: 95.3 % on ALFWorld, compared with "
-    "81.3 % for PPO with the same prompt).",
-    setup="The graph `hiper` on questions of one and two look-ups in synthetic worlds, with at most six turns. A small "
-    "policy with random weights first imitates demonstrations that select a right tool "
-    f"{SKILL:.0%} of the time. A training step has 128 rollouts of as many questions. λ is 1 at turns and 0.95 at "
-    "segments, as released, and 1 for flat advantages. Critics have their own layers. No arm penalizes keeping a "
-    "subgoal, there is no reference policy, and completions that could not be parsed are trained with the outcome of "
-    "their rollout. Held out: 100 questions of a world that is not used for training.",
+    "flat generalized advantages over the same turns and than GiGPO (HiPER, arXiv 2602.16165: 95.3 % on ALFWorld, "
+    "compared with 81.3 % for PPO with the same prompt and 86.7 % for GiGPO).",
+    setup="The graph `hiper` on questions of one and two look-ups in worlds with the option `key`, with at most eight "
+    "turns. Which tool answers a relation depends on the entity's shelf, which is a look-up of its own. A small "
+    "policy with random weights first imitates demonstrations that select any tool and now and then ask for a "
+    "shelf. A training step has 128 rollouts, of as many questions or in groups of eight. λ is 1 at turns and "
+    "0.95 at segments, as released, and 1 for flat advantages. Critics have their own layers. No arm penalizes "
+    "keeping a subgoal, there is no reference policy, and completions that could not be parsed are trained with "
+    "the outcome of their rollout. Held out: 120 questions of one to six look-ups whose compositions are not "
+    "trained, with at most 16 turns.",
     arms={
         "hierarchical": Arm(
             "hierarchical", "switch, subgoal and action have separate advantages, relative to three critics."
         ),
+        "gigpo": Arm("GiGPO", "z-scores over the rollouts of a task, and over its turns with equal prompts."),
+        "flat": Arm("flat", "all tokens of a turn have the turn's generalized advantage, relative to one critic."),
+        "grouped": Arm("z-scores over rollouts", "GiGPO without the part of turns."),
         "released": Arm(
             "hierarchical as released",
             "the advantage of a turn that could not be parsed is relative to the low critic, read elsewhere.",
         ),
-        "flat": Arm("flat", "all tokens of a turn have the turn's generalized advantage, relative to one critic."),
     },
     figures={
         "sampled_success": Metric("success, sampled", share=True),
@@ -121,4 +163,6 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    seeds=tuple(range(5)),
+    overlap=lambda: course_overlap(course("hierarchical", Size.FULL)),
 )

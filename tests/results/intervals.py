@@ -33,6 +33,17 @@ class Mean:
             return 0
         return 1 if self.value > 0 else -1
 
+    @property
+    def detectable(self) -> float | None:
+        """The difference that as many seeds with this spread show in 80 of 100 cases. `None` with a single seed.
+
+        It is meaningful for a mean of paired differences. Shown means that its interval lies above 0.
+        """
+        if self.half is None:
+            return None
+        needed, power = (find_student_quantile(p, self.seeds - 1) for p in (0.975, 0.8))
+        return self.half / needed * (needed + power)
+
 
 def mean_of(values: Sequence[float]) -> Mean | None:
     """Return the mean. `None` means that there are no values."""

@@ -5,7 +5,7 @@ the same number of episodes per step. They differ in their advantages and critic
 rate (measured by `hae_episodes`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from offing_trainer.batch import Bits, Floats, Indices
+from offing_trainer.grouped_statistics import mean_by_index, std_by_index, sum_by_index
 from offing_trainer.hierarchical_gae import (
     TruncationValue,
     build_turn_sequence,
@@ -23,21 +24,27 @@ from offing_trainer.hierarchical_gae import (
 )
 from offing_trainer.turn_math import accumulate_backward, mark_first, mark_last, shift_from_next, standardize
 
-CELLS, START, MAX_STEPS = 9, 4, 40
-STATES, SUBGOALS, ACTIONS = 2 * CELLS, 2, 2
-"""A state is a cell, with or without the key."""
+SUBGOALS, ACTIONS = 2, 2
 
 
 @dataclass(slots=True, eq=False)
 class Tables:
-    """Logits of the policy, and the values of the critics."""
+    """Logits of the policy, and the values of the critics, all 0 at first.
 
-    switch: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
-    subgoal: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
-    action: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS, ACTIONS)))
-    low: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
-    high: Floats = field(default_factory=lambda: np.zeros(STATES))
-    before: Floats = field(default_factory=lambda: np.zeros((STATES, SUBGOALS)))
+    A state is a cell, with or without the key.
+    """
+
+    states: int
+    switch: Floats = field(init=False)
+    subgoal: Floats = field(init=False)
+    action: Floats = field(init=False)
+    low: Floats = field(init=False)
+    high: Floats = field(init=False)
+    before: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.switch, self.subgoal, self.low, self.before = (np.zeros((self.states, SUBGOALS)) for _ in range(4))
+        self.action, self.high = np.zeros((self.states, SUBGOALS, ACTIONS)), np.zeros(self.states)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +63,11 @@ class Turns:
 @dataclass(frozen=True, slots=True)
 class How:
     credit: str = "hierarchical"
-    """Or `flat`."""
+    """A name of `CREDITS`."""
+    cells: int = 9
+    """Length of the corridor. An episode starts in the middle."""
+    max_steps: int = 40
+    """Maximum number of turns of an episode."""
     episodes: int = 32
     """Per step."""
     rate: float = 0.1
@@ -68,9 +79,9 @@ class How:
 
 def opened(seed: int, how: How) -> Iterator[float]:
     """Learn without end. Before each step, yield the share of its episodes that opened the door."""
-    rng, tables = np.random.default_rng(seed), Tables()
+    rng, tables = np.random.default_rng(seed), Tables(2 * how.cells)
     while True:
-        turns = played(tables, how.episodes, rng)
+        turns = played(tables, how, rng)
         yield float(turns.reward.sum()) / how.episodes
         _learnt(tables, turns, how)
 
@@ -81,22 +92,23 @@ def episodes_until(seed: int, how: How, success: float = 0.9, maximum: int = 640
     return next((how.episodes * nth for nth, share in enumerate(shares, 1) if share >= success), maximum)
 
 
-def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
+def played(tables: Tables, how: How, rng: np.random.Generator) -> Turns:
+    episodes, cells = how.episodes, how.cells
     subgoals, actions = _chance(tables.subgoal)[..., 1], _chance(tables.action)[..., 1]
     going: Indices = np.arange(episodes)
-    cell: Indices = np.full(episodes, START)
+    cell: Indices = np.full(episodes, cells // 2)
     key: Bits = np.zeros(episodes, np.bool_)
     before: Indices = np.zeros(episodes, np.int64)
     columns = list[list[npt.NDArray[Any]]]()
-    for t in range(MAX_STEPS):
-        state: Indices = cell + CELLS * key
+    for t in range(how.max_steps):
+        state: Indices = cell + cells * key
         drawn = rng.random((3, len(going)))
         switched: Bits = (drawn[0] < 1 / (1 + np.exp(-tables.switch[state, before]))) | (t == 0)
         subgoal: Indices = np.where(switched, drawn[1] < subgoals[state], before).astype(np.int64)
         action: Indices = (drawn[2] < actions[state, subgoal]).astype(np.int64)
-        cell = np.clip(cell + 2 * action - 1, 0, CELLS - 1)
+        cell = np.clip(cell + 2 * action - 1, 0, cells - 1)
         key = key | (cell == 0)
-        opened: Bits = key & (cell == CELLS - 1)
+        opened: Bits = key & (cell == cells - 1)
         columns.append([going, np.full(len(going), t), state, before, switched, subgoal, action, opened])
         going, cell, key, before = going[~opened], cell[~opened], key[~opened], subgoal[~opened]
     episode, turn, *values = (np.concatenate(part) for part in zip(*columns, strict=True))
@@ -107,7 +119,7 @@ def played(tables: Tables, episodes: int, rng: np.random.Generator) -> Turns:
 
 def _learnt(tables: Tables, turns: Turns, how: How) -> None:
     """Make one step of the policy, then one of the critics."""
-    advantages = _hierarchical(tables, turns, how) if how.credit == "hierarchical" else _flat(tables, turns, how)
+    advantages = CREDITS[how.credit](tables, turns, how)
     every, first = np.ones(len(turns.state), np.bool_), mark_first(turns.episode)
     chose = turns.switched > 0
     rate = how.rate * how.episodes / len(turns.state)
@@ -147,6 +159,30 @@ def _flat(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
     advantage = accumulate_backward(surprise, np.full(len(value), how.gamma * how.lam), turns.episode)
     _updated(tables.before, (turns.state, turns.before), advantage + value, how.critic_rate)
     return dict.fromkeys(("switch", "subgoal", "action"), advantage)
+
+
+def _grouped(_tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
+    """Return the z-score of each episode's return among those of the step, which all start in the same state."""
+    scores: Floats = sum_by_index(turns.reward, turns.episode, how.episodes)
+    advantage = standardize(scores, np.ones(how.episodes, np.bool_))[turns.episode]
+    return dict.fromkeys(("switch", "subgoal", "action"), advantage)
+
+
+def _gigpo(tables: Tables, turns: Turns, how: How) -> Mapping[str, Floats]:
+    """Return the same, plus the z-score of each turn's discounted return among the turns in the same state."""
+    returns = accumulate_backward(turns.reward, np.full(len(turns.reward), how.gamma), turns.episode)
+    state, count = turns.state * SUBGOALS + turns.before, tables.states * SUBGOALS
+    centered = returns - mean_by_index(returns, state, count)[state]
+    of_state = centered / (std_by_index(returns, state, count, 1)[state] + 1e-6)
+    return {name: of_episode + of_state for name, of_episode in _grouped(tables, turns, how).items()}
+
+
+CREDITS: Mapping[str, Callable[[Tables, Turns, How], Mapping[str, Floats]]] = {
+    "hierarchical": _hierarchical,
+    "flat": _flat,
+    "gigpo": _gigpo,
+    "grouped": _grouped,
+}
 
 
 def _updated(table: Floats, positions: tuple[Indices, ...], targets: Floats, rate: float) -> None:

@@ -1,6 +1,7 @@
 """Shared parts of the experiments on memory: look-ups that mostly fail, limited contexts, and a forgetful teacher.
 
-A look-up fails four times out of five and is then repeated, so a rollout is long even if its policy knows the tools.
+A question is a chain of two to four look-ups, in evaluations up to six. A look-up fails three times out of four and is
+then repeated, so a rollout is long even if its policy knows the tools.
 Most of its context is useless, and the facts that were found must be kept.
 """
 
@@ -28,14 +29,14 @@ from tests.results.pages import render_mean
 from tests.results.questions import Questions
 from tests.results.starting_policies import Imitation
 
-QUESTIONS = Questions(hops=(2, 2), kinds=("lookup",))
-OUTAGE = 0.8
+QUESTIONS = Questions(hops=(2, 4), kinds=("chain",), tested_hops=(2, 6))
+OUTAGE = 0.75
 """Share of look-ups that fail."""
-TURNS = 28
-COMPLETION = 24
-"""Maximum tokens of a completion. An edit of ten records with a note of two facts has 23."""
+TURNS = 48
+COMPLETION = 48
+"""Maximum tokens of a completion. An edit of ten records with a note of five facts has fewer."""
 
-WHOLE = 880
+WHOLE = 1_400
 """Limit of records in tokens, by the graph's own estimate: nine in ten rollouts that use the right tools and never
 remove a record stay below it. Instructions, tools and the question are not included."""
 QUARTER = WHOLE // 4

@@ -3,62 +3,25 @@
     .venv/bin/python -m tests.results.overlap
 
 Prints the table of docs/results/README.md. Held-out worlds share no names with training worlds, so no question text
-occurs in both. The compact form writes names as `e0`, `e1`, so a question is little more than its relations, and most
-combinations of relations occur in training.
+occurs in both. The compact form writes names as `e0`, `e1`, so a question is little more than its relations. Unless a
+run splits its questions by composition, most combinations of relations occur in training. Longer questions are those of
+two or more look-ups: a question of one look-up has one relation and always occurs.
 """
 
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.rollout_collector import MAX_BATCHES_PER_STEP
 from offing_trainer.loop_config import LoopConfig, parse_loop_config
-from offing_world.compact_notation import render_compact_question
 from offing_world.tasks import WorldTask, generate_tasks
-from tests.results import dcpo, eapo, hae_flow, supo
+from tests.results import dcpo, eapo, hae_flow, supo, unseen
 from tests.results.experiment import Size
-from tests.results.training import Course
+from tests.results.question_overlap import Overlap, course_overlap, overlap_of
 
 LOOP = Path(__file__).parents[2] / "deploy/loop.toml"
-
-
-@dataclass(frozen=True, slots=True)
-class Overlap:
-    """Counts of questions."""
-
-    held_out: int
-    trained: int
-    """Training questions, each drawn question counted."""
-    texts: int
-    """Held-out questions whose text occurs in training."""
-    words: int
-    """Held-out questions whose compact form occurs in training."""
-    forms: int
-    """Different compact forms among the held-out questions."""
-
-    @property
-    def share(self) -> float:
-        """Share of the held-out questions whose compact form occurs in training, from 0 to 1."""
-        return self.words / self.held_out
-
-
-def overlap_of(held_out: Sequence[WorldTask], trained: Iterable[WorldTask]) -> Overlap:
-    texts, words, count = set[str](), set[str](), 0
-    for task in trained:
-        count += 1
-        texts.add(task.question)
-        words.add(render_compact_question(task.question))
-    met = [render_compact_question(task.question) for task in held_out]
-    return Overlap(
-        len(held_out),
-        count,
-        sum(task.question in texts for task in held_out),
-        sum(w in words for w in met),
-        len({*met}),
-    )
 
 
 def loop_overlap(config: LoopConfig) -> Overlap:
@@ -93,17 +56,12 @@ def _split(
         yield from generate_tasks(world, count=share, hops=hops, seed=seed, compositions=compositions)
 
 
-def course_overlap(course: Course, seed: int = 0) -> Overlap:
-    """Compare the questions of every training step with those of the evaluations."""
-    questions = course.questions
-    return overlap_of(questions.held_out(course.held_out), questions.drawn(course.steps * course.tasks, seed))
-
-
 def experiments() -> dict[str, Overlap]:
     """Return the overlap by experiment, with seed 0."""
     full = Size.FULL
     return {
         "training loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
+        "unseen compositions": course_overlap(unseen.course("flow-grpo", full)),
         "EAPO": course_overlap(eapo.course(next(iter(eapo.EXPERIMENT.arms)), full)),
         "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),
         "SUPO": course_overlap(supo.course(next(iter(supo.EXPERIMENT.arms)), full)),
@@ -112,12 +70,13 @@ def experiments() -> dict[str, Overlap]:
 
 
 def table(results: dict[str, Overlap]) -> list[str]:
-    head = "| experiment | training questions | held-out questions | as text | in compact form | different forms |"
+    heads = ("training questions", "held-out questions", "as text", "longer ones in compact form", "different forms")
     rows = [
-        f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.words} ({one.share:.1%}) | {one.forms} |"
+        f"| {name} | {one.trained:,} | {one.held_out} | {one.texts} | {one.longer_words} of {one.longer} "
+        f"| {one.forms} |"
         for name, one in results.items()
     ]
-    return [head, "|---|---|---|---|---|---|", *rows]
+    return [f"| experiment | {' | '.join(heads)} |", "|---|---|---|---|---|---|", *rows]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 This packs turns that were never stored. `offing.core.training_rows` merges them.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -99,7 +100,7 @@ def _columns(turns: Sequence[Turn]) -> PackedTurns:
         finish_reason=tuple(turn.trace.finish_reason for turn in turns),
         is_final=tuple(turn.done for turn in turns),
         checkpoint_id=(None,) * len(turns),
-        state_key=blank,
+        state_key=tuple(hashlib.sha256(_int24(turn.trace.prompt_ids)).hexdigest()[:16] for turn in turns),
         action_key=blank,
         quarantine=blank,
     )

@@ -64,6 +64,8 @@ class PlannedRollout:
     seed: int
     member: int = 0
     """Index in its group."""
+    turns: int | None = None
+    """Maximum turns of this rollout. `None` means that of `How`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,7 @@ def _context(graph_setup: GraphSetup, spec: PlannedRollout, how: How, speaker: S
     return Rollout(
         NO_LIBRARY,
         spec.task.question,
-        Budget(max_turns=how.turns),
+        Budget(max_turns=spec.turns or how.turns),
         specs=SPECS,
         handlers=_tools(graph_setup, spec),
         rules={role.name: "world" for role in map(extend_role, graph_setup.graph.roles) if "world" in role.rules},
@@ -313,7 +315,7 @@ def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
 
         return called
 
-    return {name: failing(handler) for name, handler in handlers(spec.task.scope["environment"]).items()}
+    return {name: failing(handler) for name, handler in handlers(spec.task.scope["environment"], spec.seed).items()}
 
 
 def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> list[Played]:

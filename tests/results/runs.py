@@ -4,6 +4,7 @@ A run is finished when its file exists. Files are complete or absent. Each run i
 not affect others. Its output is stored next to the files.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -41,6 +42,8 @@ class Finished:
     """Minutes of the whole process."""
     commit: str = ""
     """Commit of the code that ran, see `commit_of_checkout`. Empty if it was not recorded."""
+    setting: str = ""
+    """Digest of the experiment's setup, see `setting_of`, so that a page never mixes runs of two settings."""
 
 
 _FINISHED = TypeAdapter(Finished)
@@ -69,29 +72,43 @@ def planned(module: str, experiment: Experiment, seeds: Sequence[int] = ()) -> l
     ]
 
 
+def setting_of(experiment: Experiment) -> str:
+    """Return a digest of what the page says of the setup. Runs with another one are not shown and run again."""
+    return hashlib.sha256(experiment.setup.encode()).hexdigest()[:12]
+
+
+def is_finished(run: Planned, folder: Path, size: Size) -> bool:
+    """Return whether the run has a result in the present setting."""
+    file = file_of(run, folder, size)
+    if not file.is_file():
+        return False
+    return _FINISHED.validate_json(file.read_bytes()).setting == setting_of(experiment_in(run.module))
+
+
 def file_of(run: Planned, folder: Path, size: Size) -> Path:
     return _curve_path(folder, size) / run.experiment / f"{run.arm}-{run.seed}.json"
 
 
 def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]:
-    """Return the finished runs of all seeds, ordered by arm and then by seed."""
+    """Return the finished runs of all seeds in the present setting, ordered by arm and then by seed."""
     results = [
         _FINISHED.validate_json(file.read_bytes())
         for file in (_curve_path(folder, size) / experiment.name).glob("*.json")
     ]
     order = list(experiment.arms)
-    known = [one for one in results if one.curve.arm in order]
+    known = [one for one in results if one.curve.arm in order and one.setting == setting_of(experiment)]
     return sorted(known, key=lambda one: (order.index(one.curve.arm), one.curve.seed))
 
 
 def do(run: Planned, folder: Path, size: Size) -> None:
     """Execute the run in this process."""
     began = time.monotonic()
-    curve = experiment_in(run.module).run(run.arm, run.seed, folder, size)
+    experiment = experiment_in(run.module)
+    curve = experiment.run(run.arm, run.seed, folder, size)
     file = file_of(run, folder, size)
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(".half")
-    run_as = Finished(curve, (time.monotonic() - began) / 60, commit_of_checkout())
+    run_as = Finished(curve, (time.monotonic() - began) / 60, commit_of_checkout(), setting_of(experiment))
     half.write_bytes(orjson.dumps(run_as, option=orjson.OPT_INDENT_2))
     half.replace(file)
 
@@ -110,7 +127,7 @@ def do_all(
     runs: Sequence[Planned], folder: Path, size: Size, at_once: int = 1, say: Callable[[str], None] = print
 ) -> list[Planned]:
     """Execute the runs that are not finished, each in its own process, and return those that failed."""
-    missing = [run for run in runs if not file_of(run, folder, size).is_file()]
+    missing = [run for run in runs if not is_finished(run, folder, size)]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them finished earlier")
 
     def one(run: Planned) -> Planned | None:

@@ -21,6 +21,7 @@ from tests.results.memory import (
     imitation,
     summing_up,
 )
+from tests.results.question_overlap import course_overlap
 from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
@@ -75,13 +76,14 @@ EXPERIMENT = Experiment(
     claim="With summaries that are trained with the rest of the rollout, an agent with a fraction of the context does "
     "at least as well as plain GRPO with the whole context, and it does not if truncated rollouts are not masked "
     "(arXiv 2510.06727).",
-    setup="The graph `supo` on questions of two look-ups in synthetic worlds. Four of five look-ups fail and are "
+    setup="The graph `supo` on chains of two to four look-ups in synthetic worlds. Three of four look-ups fail and are "
     f"repeated, so nine of ten rollouts with the right tools need space for at most {WHOLE} tokens of records. This "
     f"is the whole context. A quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
     "summary. The starting policies imitate a teacher that nearly always selects the right tool and includes a fact "
     "that it needs in a summary three times out of ten. The arm with the whole context has a separate starting "
-    "policy, which has never seen a summary. A training step has 12 questions with eight rollouts each and at most 28 "
-    "turns. Held out: 80 questions of a world that is not used for training.",
+    "policy, which has never seen a summary. A training step has 12 questions with eight rollouts each and at most "
+    f"{TURNS} turns. Held out: 80 chains of two to six look-ups whose compositions are not trained, in a world that is "
+    "not used for training.",
     arms={
         "supo": Arm(
             "SUPO, a quarter", "statistics over rollouts; summaries are trained; truncated rollouts are masked."
@@ -104,4 +106,6 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    seeds=tuple(range(5)),
+    overlap=lambda: course_overlap(course("supo", Size.FULL)),
 )

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.results import hae_episodes, hae_flow, hae_variance
+from tests.results import hae_delay, hae_episodes, hae_flow, hae_variance
 from tests.results.experiment import Curve, Experiment, Point, Size
 
 
-@pytest.mark.parametrize("experiment", [hae_episodes.EXPERIMENT, hae_variance.EXPERIMENT], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "experiment", [hae_episodes.EXPERIMENT, hae_variance.EXPERIMENT, hae_delay.EXPERIMENT], ids=lambda one: one.name
+)
 def test_every_arm_has_every_metric_and_the_same_seed_gives_the_same_curve(
     experiment: Experiment, tmp_path: Path
 ) -> None:
@@ -30,7 +32,7 @@ def test_the_real_graph_is_trained_with_critics_by_either_advantage(arm: str, tm
     assert [point.step for point in curve.points] == [0, 1, 2]
     assert set(hae_flow.EXPERIMENT.figures) <= set(curve.points[-1].figures)
     requests = {name for name in curve.points[-1].figures if name.endswith("/target_count")}
-    heads = ("value",) if arm == "flat" else ("value_high", "value_low", "value_switch")
+    heads = {"flat": ("value",), "gigpo": (), "grouped": ()}.get(arm, ("value_high", "value_low", "value_switch"))
     assert requests == {f"step_{head}/target_count" for head in heads}
     assert hae_flow.read([curve])
 
@@ -62,3 +64,17 @@ def test_variance_is_compared_at_the_same_lambda() -> None:
         for seed in (3, 4)
     ]
     assert hae_variance.ratios(curves, "variance-all", 90) == {3: 0.75, 4: 0.75}
+
+
+def test_arms_are_judged_at_their_best_rate() -> None:
+    def learner(arm: str, there: int) -> Curve:
+        shares = [(seen, 1.0 if seen >= there else 0.2) for seen in range(100, 2000, 100)]
+        named = {f"opened-{cells}-at-{rate:g}": rate for cells in hae_delay.CORRIDORS for rate in hae_delay.RATES}
+        points = [
+            Point(seen, 0.0, {name: share if rate == 1.0 else 0.0 for name, rate in named.items()})
+            for seen, share in shares
+        ]
+        return Curve(arm, 0, tuple(points))
+
+    lines = hae_delay.read([learner("hierarchical", 300), learner("gigpo", 500)])
+    assert any(line.startswith("| GiGPO | 9 | 1 | 500 | -200 |") for line in lines)

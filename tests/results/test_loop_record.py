@@ -12,6 +12,7 @@ import pytest
 
 from offing.cli.loop import print_result
 from offing_trainer.loop import LoopResult, VersionScore
+from offing_world.compact_notation import render_compact_question
 from tests.results import closed_loop, loop_record, overlap
 from tests.results.loop_record import Record
 from tests.results.overlap import Overlap
@@ -134,9 +135,7 @@ def test_the_overlap_counts_texts_and_compact_forms() -> None:
     (one, two) = overlap.generate_tasks("train-1@50", count=2, hops=(1, 1), kinds=("lookup",), seed=3)
     counted = overlap.overlap_of([one, two], [one, one])
     assert (counted.held_out, counted.trained, counted.texts) == (2, 2, 1)
-    assert counted.words == 1 + (
-        overlap.render_compact_question(one.question) == overlap.render_compact_question(two.question)
-    )
+    assert counted.words == 1 + (render_compact_question(one.question) == render_compact_question(two.question))
 
 
 def test_a_record_is_read_from_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:

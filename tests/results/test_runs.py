@@ -1,12 +1,13 @@
 """A finished run is not done again, one that failed is, and neither takes another with it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.results.__main__ import main
 from tests.results.experiment import Size
-from tests.results.runs import do_all, experiment_in, file_of, finished, modules, planned
+from tests.results.runs import do_all, experiment_in, file_of, finished, modules, planned, setting_of
 from tests.results.testing.stub_experiment import EXPERIMENT, curve
 
 MODULE = "tests.results.testing.stub_experiment"
@@ -45,6 +46,18 @@ def test_a_run_that_was_cut_short_while_it_wrote_is_not_taken_for_finished(tmp_p
     assert finished(EXPERIMENT, tmp_path, Size.FULL) == []
     do_all(plan, tmp_path, Size.FULL)
     assert [one.curve.seed for one in finished(EXPERIMENT, tmp_path, Size.FULL)] == [3]
+
+
+def test_runs_of_another_setting_are_not_shown_and_are_done_again(tmp_path: Path) -> None:
+    plan = planned(MODULE, EXPERIMENT, [0])[:1]
+    do_all(plan, tmp_path, Size.FULL)
+    other = replace(EXPERIMENT, setup="Another setting.")
+    assert len(finished(EXPERIMENT, tmp_path, Size.FULL)) == 1
+    assert finished(other, tmp_path, Size.FULL) == []
+    file = file_of(plan[0], tmp_path, Size.FULL)
+    file.write_text(file.read_text().replace(setting_of(EXPERIMENT), setting_of(other)))
+    do_all(plan, tmp_path, Size.FULL)
+    assert done(tmp_path) == ["ours 0 full"] * 2
 
 
 def test_sizes_do_not_mix(tmp_path: Path) -> None:

@@ -33,11 +33,19 @@ def test_both_arms_go_from_the_same_start_to_their_end(curves: dict[str, Curve])
 
 
 def test_arms_differ_in_gamma_alone() -> None:
-    first, *others = (eapo.course(arm, Size.FULL) for arm in eapo.ARMS)
+    first, *others = (eapo.course(arm, Size.FULL) for arm in eapo.ARMS if arm != "bound")
     for other in others:
         assert first.tables != other.tables
         pipeline = {**other.tables["pipeline"], "rewards": first.tables["pipeline"]["rewards"]}
         assert replace(other, flow=first.flow, tables={**other.tables, "pipeline": pipeline}) == first
+
+
+def test_a_budget_that_binds_is_evaluated_apart_and_trained_in_one_arm(curves: dict[str, Curve]) -> None:
+    assert {"bound_sampled_success", "bound_greedy_success_6"} <= set(curves["eapo"].points[0].figures)
+    (task,) = eapo.QUESTIONS.held_out(1)
+    assert eapo.count_binding_turns(task) == task.hops + 2
+    bound = [arm for arm in eapo.ARMS if eapo.course(arm, Size.FULL).trains_bound]
+    assert bound == ["bound"]
 
 
 def test_a_start_is_made_once_and_left_alone(folder: Path, curves: dict[str, Curve]) -> None:

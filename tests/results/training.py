@@ -13,7 +13,7 @@ The pipeline gets rollouts as the platform would have stored them, so the pipeli
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +24,7 @@ from offing.core.trajectory import Outcome
 from offing.storage.policy_versions import PolicyVersionRow
 from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.group_loader import LoadedGroups
+from offing_world.tasks import WorldTask
 from tests.graphs.in_memory_context import EPOCH, NAMES
 from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Point
@@ -57,6 +58,12 @@ class Course:
     """Settings of training rollouts. Evaluations differ only in temperature."""
     held_out: int = 100
     """Questions per evaluation, each used once sampled and once greedy."""
+    tested_turns: int | None = None
+    """Maximum turns of a run in evaluations. `None` means that of training."""
+    binding: Callable[[WorldTask], int] | None = None
+    """Returns the maximum turns of a task under a budget that binds. `None` evaluates without one alone."""
+    trains_bound: bool = False
+    """Whether training rollouts have the budget that binds, too."""
 
 
 class Trained:
@@ -100,10 +107,58 @@ def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Poin
         shutil.rmtree(work, ignore_errors=True)
 
 
+def imitated_on(
+    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None = None
+) -> tuple[Point, ...]:
+    """Return metrics before and after fine-tuning on successful rollouts, as many as the course collects in training.
+
+    The rollouts are those of the starting policy (rejection sampling), or with `explorer` those that training with its
+    tables collects. `course.tables` are those of the fine-tuning. `work` is emptied before and after.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        began = time.monotonic()
+        trained = Trained(start, merge_tables({"learner": {"seed": seed}}, course.tables))
+        first = Point(0, 0.0, evaluated(course, _published(trained, work)))
+        seen = list(_collected(course, start, seed, work, explorer))
+        metrics = trained.step(seen, 0.0)
+        last = {**evaluated(course, _published(trained, work)), **_training(metrics)}
+        return (first, Point(course.steps, time.monotonic() - began, last))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _collected(
+    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None
+) -> Iterator[Played]:
+    """Yield the rollouts of all training steps. Without `explorer`, the policy stays the same."""
+    policy = Trained(start, merge_tables({"learner": {"seed": seed}}, explorer or course.tables))
+    for step, planned in enumerate(_planned(course, seed)):
+        played = asyncio.run(play(course.flow, Table(_published(policy, work)), planned, course.how))
+        yield from played
+        if explorer is not None:
+            policy.step(played, step / course.steps)
+
+
+def _planned(course: Course, seed: int) -> Iterator[list[PlannedRollout]]:
+    """Yield the rollouts of each training step."""
+    tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
+    for step in range(course.steps):
+        yield [
+            PlannedRollout(task, _seed(seed, step, nth, member), member, _training_turns(course, task))
+            for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
+            for member in range(course.group)
+        ]
+
+
+def _training_turns(course: Course, task: WorldTask) -> int | None:
+    return course.binding(task) if course.binding is not None and course.trains_bound else None
+
+
 def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
     tables = merge_tables({"learner": {"seed": seed}}, course.tables)
     trained, began, points = Trained(start, tables), time.monotonic(), list[Point]()
-    tasks = iter(course.questions.drawn(course.steps * course.tasks, seed))
+    planned = _planned(course, seed)
     metrics: Mapping[str, float] = {}
     for step in range(course.steps + 1):
         policy = _published(trained, work)
@@ -111,12 +166,7 @@ def _points(course: Course, start: Path, seed: int, work: Path) -> list[Point]:
             measured = {**evaluated(course, policy), **_training(metrics)}
             points.append(Point(step, time.monotonic() - began, measured))
         if step < course.steps:
-            planned = [
-                PlannedRollout(task, _seed(seed, step, nth, member), member)
-                for nth, task in enumerate(next(tasks) for _ in range(course.tasks))
-                for member in range(course.group)
-            ]
-            played = asyncio.run(play(course.flow, Table(policy), planned, course.how))
+            played = asyncio.run(play(course.flow, Table(policy), next(planned), course.how))
             metrics = trained.step(played, step / course.steps)
     return points
 
@@ -127,9 +177,22 @@ def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
     results: dict[str, float] = {}
     for mode, temperature in (("sampled", 1.0), ("greedy", 0.0)):
         planned = [PlannedRollout(task, n) for n, task in enumerate(tasks)]
-        how = replace(course.how, temperature=temperature)
-        results |= shares(asyncio.run(play(course.flow, Table(policy), planned, how)), mode)
+        how = replace(course.how, temperature=temperature, turns=course.tested_turns or course.how.turns)
+        played = asyncio.run(play(course.flow, Table(policy), planned, how))
+        results |= shares(played, mode) | by_hops(played, mode)
+        if course.binding is not None:
+            bound = [replace(one, turns=course.binding(one.task)) for one in planned]
+            results |= by_hops(asyncio.run(play(course.flow, Table(policy), bound, how)), f"bound_{mode}")
     return results
+
+
+def by_hops(played: Sequence[Played], mode: str) -> dict[str, float]:
+    """Return the share of correct answers by the number of look-ups of the question, each as `MODE_success_HOPS`."""
+    rewards: dict[int, list[float]] = {}
+    for one in played:
+        rewards.setdefault(one.task.hops, []).append(float(one.reward > 0))
+    whole = fmean(reward for values in rewards.values() for reward in values)
+    return {f"{mode}_success": whole} | {f"{mode}_success_{n}": fmean(values) for n, values in sorted(rewards.items())}
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:

@@ -291,3 +291,39 @@ def test_advantages_of_a_hundred_thousand_turns_take_much_less_than_a_second() -
     step = compute_advantages(pipeline, seen, {}, np.random.default_rng(0))
     assert time.thread_time() - began < 0.7
     assert step.batch.num_turns == len(step.advantage) == 100_000
+
+
+# GiGPO ------------------------------------------------------------------------------------------------------------
+
+
+def gigpo_of(*groups: RolloutGroup, **options: Any) -> list[list[float]]:
+    """The advantages of each turn, as lists of equal tokens."""
+    step = a_step(a_pipeline(advantage={"name": "gigpo", "gamma": 0.5, **options}), groups)
+    return by_turn(step.batch, step.advantage)
+
+
+def test_turns_in_the_same_state_are_compared_with_one_another() -> None:
+    """Rollouts of two turns share both states: returns 0.5, 0 in the first state and 1, 0 in the second."""
+    group = rewarded([1.0, 0.0], turns_of(2, 2))
+    z = 0.5 / 0.5**0.5
+    assert np.ravel(gigpo_of(group)) == pytest.approx([2 * z, 2 * z, -2 * z, -2 * z], abs=1e-4)
+    centered = np.ravel(gigpo_of(group, std="none"))
+    assert centered == pytest.approx([0.5 + 0.25, 0.5 + 0.5, -0.5 - 0.25, -0.5 - 0.5])
+
+
+def test_a_turn_that_is_alone_in_its_state_has_the_advantage_of_its_rollout() -> None:
+    group = rewarded([1.0, 0.0], turns_of(1, 3))
+    advantages = np.ravel(gigpo_of(group, std="none"))
+    assert advantages[-2:] == pytest.approx([-0.5, -0.5])
+    assert advantages[0] == pytest.approx(1.0)
+
+
+def test_without_the_part_of_turns_gigpo_is_a_z_score_over_rollouts() -> None:
+    groups = random_groups(3, 3, 4)
+    step = a_step(group_z(), groups)
+    assert np.ravel(gigpo_of(*groups, step_weight=0.0)) == pytest.approx(np.ravel(by_turn(step.batch, step.advantage)))
+
+
+def test_states_of_other_groups_do_not_count() -> None:
+    one, other = rewarded([1.0, 0.0], turns_of(2, 2)), rewarded([1.0, 1.0], turns_of(2, 2), key="g2", first=11)
+    assert np.ravel(gigpo_of(one, other))[:4] == pytest.approx(np.ravel(gigpo_of(one)))

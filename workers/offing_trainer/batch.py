@@ -26,6 +26,7 @@ OUTCOME_CODES = {outcome.value: code for code, outcome in enumerate(Outcome)}
 """The codes of `TrainingBatch.outcome`, by outcome."""
 
 UNKNOWN_OUTCOME_CODE = -1
+UNKNOWN_STATE = -1
 
 
 class MixedPoliciesError(OffingError):
@@ -90,6 +91,8 @@ class TrainingBatch:
     """Number of trainable tokens, (T,), including those that a selector left out.
     `0` means that the turn is only context.
     """
+    turn_state: Indices
+    """Index of what the policy read before the turn, (T,). Equal numbers mean equal prompts. `-1` means unknown."""
     row_keys: tuple[str, ...]
     """Keys of the rows, (N,): run, segment, part."""
     row_rollout: Indices
@@ -212,6 +215,7 @@ def build_training_batch(
         turn_seq=_turn_column(rows, "seq", np.int64)[order],
         turn_ends_run=_turn_column(rows, "is_final", np.bool_)[order],
         turn_token_counts=np.bincount(token_turn, minlength=len(order)).astype(np.int64),
+        turn_state=_number_states(rows)[order],
         row_keys=tuple(row.key for row in rows),
         row_rollout=row_rollout,
         row_segment=np.array([row.segment_info.idx for row in rows], np.int64),
@@ -231,6 +235,13 @@ def _turn_order(rows: Sequence[TrainingRow], row_rollout: Indices) -> tuple[Indi
     turn_row = np.repeat(np.arange(len(rows)), [len(row.turns) for row in rows]).astype(np.int64)
     turn_rollout = row_rollout[turn_row]
     return turn_row, turn_rollout, np.lexsort((_turn_column(rows, "seq", np.int64), turn_rollout))
+
+
+def _number_states(rows: Sequence[TrainingRow]) -> Indices:
+    """Return a number for the state key of each turn, in order of first appearance. An empty key is -1."""
+    numbers: dict[str, int] = {"": UNKNOWN_STATE}
+    keys = chain.from_iterable(row.turns.state_key for row in rows)
+    return np.array([numbers.setdefault(key, len(numbers) - 1) for key in keys], np.int64)
 
 
 def _turn_column(rows: Sequence[TrainingRow], name: str, dtype: Any) -> npt.NDArray[Any]:

@@ -1,5 +1,6 @@
 """The tools of a run that is set in a world."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -72,3 +73,28 @@ def test_the_default_policy_allows_every_tool_of_the_world() -> None:
             decide(default_tool_policy(), tool.spec, {"relation": r, "entity": "Ada Bo"}).is_allowed for r in RELATIONS
         )
         assert not decide(default_tool_policy(), tool.spec, {"relation": "home", "entity": "x" * 101}).is_allowed
+
+
+async def test_an_outage_depends_on_the_call_and_is_the_same_when_it_is_repeated() -> None:
+    relation, entity, values = a_fact()
+    tool, args = WorldTool(TOOLS_BY_RELATION[relation][0]), LookUpArgs(relation=relation, entity=entity)
+
+    async def ask(key: str) -> tuple[str, ...]:
+        scope = replace(SCOPE, environment=f"{WORLD}+outage", idempotency_key=key)
+        try:
+            return tuple((await tool(args, scope)).content["values"])
+        except ToolFailedError:
+            return ()
+
+    once, again = [await ask(str(n)) for n in range(60)], [await ask(str(n)) for n in range(60)]
+    assert once == again
+    assert set(once) == {values, ()}
+
+
+async def test_shelves_exist_only_in_worlds_with_keys() -> None:
+    entity = next(iter(world_from_name(WORLD).kinds))
+    tool, args = WorldTool(TOOLS[0]), LookUpArgs(relation="shelf", entity=entity)
+    output = await tool(args, replace(SCOPE, environment=f"{WORLD}+key"))
+    assert output.content["values"][0] in {"0", "1", "2"}
+    with pytest.raises(ToolFailedError, match="no relation 'shelf'"):
+        await tool(args, SCOPE)
