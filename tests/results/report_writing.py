@@ -147,7 +147,7 @@ def score(task: WorldTask, ctx: InMemoryContext, outcome: str) -> Mapping[str, f
 def _reference_sentences(task: WorldTask, ctx: InMemoryContext) -> frozenset[str]:
     """Return the sentences of the look-ups that the reference answer rests on, among those that were made."""
     needed = {(one.relation, one.entity) for one in task.evidence}
-    inputs = next(inputs for role, inputs in reversed(ctx.role_inputs) if isinstance(inputs, WriterInput))
+    inputs = next(inputs for _, inputs in reversed(ctx.role_inputs) if isinstance(inputs, WriterInput))
     facts: list[KnownFact | None] = [fact_from_record(record) for record in inputs.memory]
     return frozenset(render_record_fact(f) for f in facts if f and f.values and (f.relation, f.entity) in needed)
 
