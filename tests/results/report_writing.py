@@ -241,7 +241,7 @@ EXPERIMENT = Experiment(
     "and which of them state it, also for compositions that it never saw, and better than by imitating its own "
     "start's successes.",
     setup="The graph `agentflow` on chains of one to three relations in synthetic worlds; the generator writes `answer "
-    "e2 m0 m3`, and nothing else writes or mends its report. A rule-based planner makes the necessary look-ups with "
+    "e2 m0 m3`, and nothing else writes or changes its report. A rule-based planner makes the necessary look-ups with "
     f"right tools, and first and {DETOURS:.0%} of the time later one of a relation that the question does not name, "
     "with any tool. The starting policy imitates demonstrations that answer with the values of a random record and "
     f"cite each record with probability {CITES}: they have the form and no knowledge. The reward is {EXACT} for the "

@@ -93,14 +93,16 @@ def render_report(output: ReportDraft, inputs: WriterInput) -> str:
     Raises `InvalidInput` if it has a sentence that no record states, or an answer without words.
     """
     names = _build_entity_index(inputs)
-    texts = [None if fact is None else render_record_fact(fact) for fact in _list_record_facts(inputs)]
+    texts = [
+        () if fact is None else (render_record_fact(fact), render_fact(fact)) for fact in _list_record_facts(inputs)
+    ]
     sentences = [sentence.text for section in output.sections for sentence in section.sentences]
-    if unknown := [text for text in sentences if text not in texts]:
+    if unknown := [text for text in sentences if not any(text in one for one in texts)]:
         raise InvalidInput("sections", f"No record states {unknown[0][:60]!r}", "Write sentences of records only")
     free = list(enumerate(texts))
     cited: list[str] = []
     for text in sentences:
-        entry = next((one for one in free if one[1] == text), None)
+        entry = next((one for one in free if text in one[1]), None)
         if entry is None:
             raise InvalidInput("sections", f"{text[:60]!r} is stated too often", "Cite a record once")
         free.remove(entry)

@@ -167,3 +167,9 @@ async def test_a_rule_that_writes_in_the_format_answers_as_in_json() -> None:
         assert done.right, task.question
         (call,) = [call for call in done.ctx.role_calls if call.role == "generator"]
         assert call.text.startswith("answer ")
+
+
+async def test_a_report_of_a_random_planner_is_written_in_the_format_too() -> None:
+    for task in held_out(8):
+        done = await trial(graph, task, "random", prompt_formats={"generator": "compact"})
+        assert done.ctx.report.answer
