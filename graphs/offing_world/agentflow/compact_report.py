@@ -102,7 +102,7 @@ def render_report(output: ReportDraft, inputs: WriterInput) -> str:
     free = list(enumerate(texts))
     cited: list[str] = []
     for text in sentences:
-        entry = next((one for one in free if text in one[1]), None)
+        entry = next((one for n in (1, 2) for one in free if text in one[1][:n]), None)
         if entry is None:
             raise InvalidInput("sections", f"{text[:60]!r} is stated too often", "Cite a record once")
         free.remove(entry)
