@@ -14,6 +14,7 @@ from offing_graphs.router.schemas import RouterInput
 from offing_graphs.shared.schemas import WriterInput
 from offing_world import router, tasks
 from offing_world.agentflow import compact_format as agentflow_format
+from offing_world.agentflow import compact_report
 from offing_world.agentflow import rule_roles as agentflow
 from offing_world.compact_notation import VOCABULARY
 from offing_world.hiper import compact_format as hiper_format
@@ -29,7 +30,7 @@ ROLES: tuple[RoleExtension[Any, Any], ...] = (
     RoleExtension(PlannerInput, agentflow.PLANNER_RULES, (agentflow_format.COMPACT_FORMAT,)),
     RoleExtension(ExecutorInput, {"world": agentflow.build_tool_call}),
     RoleExtension(VerifierInput, {"world": agentflow.verify_coverage}),
-    RoleExtension(WriterInput, {"world": agentflow.write_report}),
+    RoleExtension(WriterInput, {"world": agentflow.write_report}, (compact_report.COMPACT_FORMAT,)),
     RoleExtension(RouterInput, {"world": router.estimate_by_rule}),
     RoleExtension(hiper_schemas.AgentInput, hiper.AGENT_RULES, (hiper_format.COMPACT_FORMAT,)),
     RoleExtension(Workspace, iterresearch.RULES_BY_NAME, (iterresearch_format.COMPACT_FORMAT,)),

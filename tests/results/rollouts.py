@@ -54,6 +54,11 @@ class GraphSetup:
     form: str = "compact"
     outage: float = 0.0
     """Share of tool calls that fail, drawn for each call. A repeated call may succeed."""
+    rules: Mapping[str, Callable[[Any, Chair], Any]] = field(default_factory=dict[str, Callable[[Any, Chair], Any]])
+    """Rules for roles that are not trained, by name, in place of the rule `world`. Their inputs have a turn."""
+    scores: Callable[[WorldTask, InMemoryContext, str], Mapping[str, float]] | None = None
+    """Named values of a rollout with its outcome, from 0 to 1. `reward` is the reward. `None` means that the short
+    answer is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ class Played:
     """Number of turns of the graph's loop that were started."""
     prompts: tuple[int, ...]
     """Number of tokens of each prompt that was sent, in order."""
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Values of `GraphSetup.scores`, or the reward alone."""
 
     @property
     def reward(self) -> float:
@@ -170,6 +177,7 @@ class Rollout(InMemoryContext):
         assert self.flow is not None
         if role.name != self.flow.role:
             return await super().call_role(role, inputs, turn=turn, boundary=boundary)
+        self.role_inputs.append((role.name, inputs))
         role = extend_role(role)
         form = role.find_format(self.flow.form)
         assert form is not None, f"{role.name} has no form {self.flow.form}"
@@ -295,12 +303,25 @@ def _context(graph_setup: GraphSetup, spec: PlannedRollout, how: How, speaker: S
         specs=SPECS,
         handlers=_tools(graph_setup, spec),
         rules={role.name: "world" for role in map(extend_role, graph_setup.graph.roles) if "world" in role.rules},
+        engines={name: _ruled(rule, spec.seed) for name, rule in graph_setup.rules.items()},
         seed=spec.seed,
         flow=graph_setup,
         how=how,
         speaker=speaker,
         renderer=renderer,
     )
+
+
+def _ruled(rule: Callable[[Any, Chair], Any], seed: int) -> Callable[[Any], Any]:
+    return lambda inputs: rule(inputs, Chair(seed, inputs.turn))
+
+
+def _scored(spec: PlannedRollout, ctx: Rollout) -> Mapping[str, float]:
+    """Return the values of a rollout. Its reward alone if there are no others."""
+    assert ctx.flow is not None
+    if ctx.flow.scores is None:
+        return {"reward": float(is_right(spec.task, ctx))}
+    return ctx.flow.scores(spec.task, ctx, classify_outcome(RunStatus.DONE, StopReason(ctx.report.stop_reason)))
 
 
 def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
@@ -328,6 +349,7 @@ def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> 
             TrainingRollout(episode, tuple(own)),
             ctx.turns,
             tuple(len(t.trace.prompt_ids) for t in ctx.turned),
+            _scored(spec, ctx),
         )
         for spec, ctx, episode, own in zip(planned, contexts, episodes, rows, strict=True)
     ]
@@ -348,7 +370,7 @@ def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetada
         status=RunStatus.DONE,
         stop_reason=reason,
         outcome=classify_outcome(RunStatus.DONE, reason),
-        reward=float(is_right(spec.task, ctx)),
+        reward=_scored(spec, ctx)["reward"],
         created_at=EPOCH,
         started_at=EPOCH,
         ended_at=EPOCH,

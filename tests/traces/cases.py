@@ -105,7 +105,7 @@ def _graph_cases() -> list[Case]:
 def _in_world(graph: str) -> RunRequest:
     roles = open_registry(GRAPHS)[graph].roles
     rules = {r.name: "oracle" if "oracle" in r.rules else "world" for r in roles if r.rules}
-    forms = {r.name: "compact" if any(f.name == "compact" for f in r.prompt_formats) else "" for r in roles}
+    forms = {r.name: "compact" if r.name == AGENTS.get(graph, "agent") else "" for r in roles}
     engines = {
         name: EngineConfig(engine="rules", model=rule, prompt_format=forms[name]) for name, rule in rules.items()
     }
