@@ -11318,6 +11318,11 @@ export interface components {
             /** Phase */
             phase: string;
             /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
+            /**
              * Produced Version Id
              * @description The policy version that the job produced.
              */
@@ -11332,6 +11337,11 @@ export interface components {
              * @description Rollouts trained on.
              */
             rollouts: number;
+            /**
+             * Seconds Left
+             * @description Estimated seconds of the remaining training steps. null: not known, or the job does not run.
+             */
+            seconds_left: number | null;
             /** Seed */
             seed: number;
             /** Started At */
@@ -11361,7 +11371,7 @@ export interface components {
         TrainingJobIn: {
             /**
              * Config
-             * @description Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
+             * @description Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `pipeline`, `learner`, `guards`.
              * @example {
              *       "algorithm": "flow-grpo",
              *       "policy": "planner@1"
@@ -11410,6 +11420,11 @@ export interface components {
             name: string;
             /** Phase */
             phase: string;
+            /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
             /**
              * Produced Version Id
              * @description The policy version that the job produced.
@@ -11518,6 +11533,11 @@ export interface components {
             name: string;
             /** Phase */
             phase: string;
+            /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
             /**
              * Produced Version Id
              * @description The policy version that the job produced.
