@@ -17,6 +17,7 @@ from offing.core.errors import Conflict, Unavailable
 from offing.core.judge_budget import NO_JUDGE_LIMIT
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
+from offing.core.time_left import describe_time_left
 from offing.models.policy_folder import hash_policy
 from offing.services import policies, promotion, tasks, training_jobs
 from offing.services.graphs import get_graph
@@ -31,7 +32,7 @@ from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.training_jobs import TrainingJobRow
 from offing.tools.environment import TaskSample
 from offing_trainer.config import parse_config
-from offing_trainer.job.rollout_collector import RolloutCollector, build_other_engine_configs
+from offing_trainer.job.rollout_collector import ProgressCallback, RolloutCollector, build_other_engine_configs
 from offing_trainer.loop_config import EvaluateConfig, LoopConfig, StartConfig
 from offing_trainer.loop_costs import CostRecorder, StageCost
 
@@ -94,6 +95,8 @@ class LoopContext:
     create_policy: Callable[[Path, StartConfig, int], None]
     """Writes a policy with random weights to a folder, drawn from a seed."""
     report: Callable[[str], None]
+    show_progress: Callable[[str], None] = lambda text: None
+    """Called often with text about rollouts that the loop waits for."""
 
 
 async def run_training_loop_with_retry(context: LoopContext, config: LoopConfig) -> LoopResult:
@@ -256,7 +259,9 @@ async def _evaluate_mode(
             servers=collector.servers,
             idempotency_key=_evaluation_key(version, setup),
         )
-        await collector.wait_for_batch(context.tenant_id, created.batch.id, version)
+        await collector.wait_for_batch(
+            context.tenant_id, created.batch.id, version, _progress_of_batch(context, f"evaluating {label}, {mode}")
+        )
         await promotion.store_evaluation(database, context.tenant_id, label, created.batch.id, setup)
         results = await _find_results(context, version, setup)
     score = VersionScore(version, mode, {row.task_id: row.reward for row in results if row.reward is not None})
@@ -358,7 +363,20 @@ async def _run_batch(
         name=name,
     )
     request = replace(request, idempotency_key=_batch_key(config, name, request))
-    return (await collector.run_batch(context.tenant_id, request)).batch.id
+    on_progress = _progress_of_batch(context, name)
+    return (await collector.run_batch(context.tenant_id, request, on_progress=on_progress)).batch.id
+
+
+def _progress_of_batch(context: LoopContext, what: str) -> ProgressCallback:
+    """Return a callback that shows text such as `demonstrations: 240 of 3,000 rollouts, about 3 minutes left`."""
+    began = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        seconds = (time.monotonic() - began) / done * (total - done) if done else None
+        left = describe_time_left(seconds)
+        context.show_progress(f"{what}: {done:,} of {total:,} rollouts{left and f', {left}'}")
+
+    return show
 
 
 def _batch_key(config: LoopConfig, name: str, request: BatchRequest) -> str:

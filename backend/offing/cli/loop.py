@@ -14,6 +14,7 @@ from cyclopts import Parameter
 
 from offing.bus.notifier import BusNotifier
 from offing.cli.hooks import build_hooks
+from offing.cli.job_progress import JobProgress
 from offing.cli.options import Json, Paths
 from offing.cli.rollouts import ingest_dataset
 from offing.cli.stack import load_graphs, with_graph_paths
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from offing_trainer.loop import LoopContext, LoopResult, VersionScore
     from offing_trainer.loop_config import LoopConfig, StartConfig
 
+JOB_LABELS = {"train": "training on stored rollouts", "loop": "training"}
+
 JobProgressCallback = Callable[[TrainingJobRow, str, Mapping[str, float]], None]
 
 POLL_SECONDS = 0.5
 """Interval between checks whether another process has lost a job."""
-
-SHOWN_METRICS = ("reward", "success", "entropy", "grad_norm", "seconds_update")
 
 
 def run_loop(
@@ -100,7 +101,12 @@ async def _run_loop(
             dataset = await asyncio.to_thread(open_dataset, folder / path)
             await ingest_dataset(database, dataset, "", settings, progress)
         context = build_loop_context(
-            database, notifier, settings, say=progress.show_status, report_progress=_progress_printer(progress)
+            database,
+            notifier,
+            settings,
+            say=progress.show_status,
+            report_progress=_progress_printer(progress),
+            show_progress=progress.show_progress,
         )
         return await run_training_loop_with_retry(context, config)
 
@@ -112,10 +118,12 @@ def build_loop_context(
     *,
     say: Callable[[str], None],
     report_progress: JobProgressCallback,
+    show_progress: Callable[[str], None] = lambda text: None,
 ) -> "LoopContext":
     """Build the context of a training loop in this process.
 
-    `settings` name the policy engine. `report_progress` is called with the progress of each job.
+    `settings` name the policy engine. `report_progress` is called with the progress of each job, and `show_progress`
+    with text about rollouts that the loop waits for.
     """
     from offing_trainer.job.engine_deployment import ManagedEngine
     from offing_trainer.job.rollout_collector import RolloutCollector
@@ -141,7 +149,7 @@ def build_loop_context(
     async def run(job_id: UUID) -> TrainingJobRow:
         return await _run_job(job_context, job_id, say)
 
-    return LoopContext(LOCAL_TENANT, collector, run, job_context.policy_dir, _create_start_policy, say)
+    return LoopContext(LOCAL_TENANT, collector, run, job_context.policy_dir, _create_start_policy, say, show_progress)
 
 
 async def _run_job(context: "JobContext", job_id: UUID, say: Callable[[str], None]) -> TrainingJobRow:
@@ -161,10 +169,11 @@ async def _run_job(context: "JobContext", job_id: UUID, say: Callable[[str], Non
 
 
 def _progress_printer(progress: ProgressPrinter) -> JobProgressCallback:
+    job_progress = JobProgress()
+
     def print_progress(job: TrainingJobRow, phase: str, metrics: Mapping[str, float]) -> None:
-        if metrics or job.step == 0:
-            text = "  ".join(f"{name} {metrics[name]:.4g}" for name in SHOWN_METRICS if name in metrics)
-            progress.show_status(f"{job.kind} step {job.step}: {text or phase}")
+        show = progress.show_status if metrics else progress.show_progress
+        show(f"{JOB_LABELS[job.kind]}, {job_progress.describe(job, phase, metrics)}")
 
     return print_progress
 

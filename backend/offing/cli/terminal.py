@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -29,6 +30,9 @@ COLORS = {
     StepKind.FAILURE: "red",
 }
 
+PROGRESS_SECONDS = 30.0
+"""Interval between two lines of progress where there is no terminal."""
+
 MAX_DRAFT_LINES = 6
 """Maximum number of lines of a draft on a terminal."""
 
@@ -51,7 +55,8 @@ def print_json(value: object) -> int:
 class ProgressPrinter:
     """Printer of progress, one line per event. On a terminal, counters overwrite their line."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._printed_at = clock, clock()
         self._console = Console(file=out, highlight=False, soft_wrap=True)
         self._status = self._console.status("starting")
 
@@ -65,7 +70,16 @@ class ProgressPrinter:
 
     def show_status(self, text: str) -> None:
         self._status.update(strip_control(text))
+        self._printed_at = self._clock()
         if not self._console.is_terminal:
+            self._console.print(strip_control(text), style="dim")
+
+    def show_progress(self, text: str) -> None:
+        """Show text that changes often. Without a terminal, print it only every half minute."""
+        self._status.update(strip_control(text))
+        now = self._clock()
+        if not self._console.is_terminal and now - self._printed_at >= PROGRESS_SECONDS:
+            self._printed_at = now
             self._console.print(strip_control(text), style="dim")
 
     @property

@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from offing import environment
+from offing.cli.job_progress import JobProgress
+from offing.cli.job_record import print_job_record, read_job_record
 from offing.cli.options import Flag, Json
 from offing.cli.show import run_with_database
 from offing.cli.terminal import strip_control
@@ -39,15 +41,6 @@ app.command(
     name="export-steps",
     help="Export a job's training steps for another trainer.",
 )
-
-VALUE_HEADS = ("value", "value_high", "value_low", "value_term")
-"""Value heads of critics."""
-
-SHOWN_METRICS = (
-    *("reward", "success", "entropy", "kl", "grad_norm", "loss", "tokens"),
-    *(f"{head}/explained_variance" for head in VALUE_HEADS),
-)
-"""Metrics of a training step that a terminal shows, if they exist."""
 
 MAX_BAR_CHARS = 40
 
@@ -120,11 +113,17 @@ def list_jobs(*, state: str | None = None, limit: int = 20, json: Json = False) 
     jobs, _ = run_with_database(lambda database: training_jobs.list_jobs(database, LOCAL_TENANT, state, None, limit))
     if json:
         return _print_json([asdict(job) for job in jobs])
-    table = Table("job", "policy", "state", "step", "rollouts", "why", box=None)
+    table = Table("job", "policy", "state", "step", "of", "rollouts", "why", box=None)
     for job in jobs:
         reason = job.error or job.stop_reason or job.phase
         table.add_row(
-            str(job.id)[-8:], job.name, job.state, str(job.step), str(job.rollout_count), strip_control(reason[:80])
+            str(job.id)[-8:],
+            job.name,
+            job.state,
+            str(job.step),
+            str(job.planned_steps or ""),
+            str(job.rollout_count),
+            strip_control(reason[:80]),
         )
     Console().print(table)
     return 0
@@ -132,29 +131,15 @@ def list_jobs(*, state: str | None = None, limit: int = 20, json: Json = False) 
 
 @app.command
 def show(job: str, *, json: Json = False) -> int:
-    """Show a job, the reasons in its ledger and its latest metrics.
+    """Show a job: its progress, why it stopped, the reasons in its ledger, its latest metrics and events.
 
     JOB is an id or the last characters of an id.
     """
 
-    async def work(database: Database) -> dict[str, Any]:
-        id = await training_jobs.resolve_job_id(database, LOCAL_TENANT, job)
-        job_with_ledger = await training_jobs.get_job(database, LOCAL_TENANT, id)
-        last = max(job_with_ledger.job.step - 1, 0)
-        metrics = await training_jobs.list_metrics(database, LOCAL_TENANT, id, last, None, 500)
-        events = await training_jobs.list_events(database, LOCAL_TENANT, id, None, 200)
-        return {
-            **asdict(job_with_ledger.job),
-            "ledger": dict(job_with_ledger.ledger),
-            "metrics": {m.name: m.value for m in metrics},
-            "events": [asdict(event) for event in events],
-        }
-
-    document = run_with_database(work)
+    record = run_with_database(lambda database: read_job_record(database, LOCAL_TENANT, job))
     if json:
-        return _print_json(document)
-    for name in ("id", "name", "state", "step", "groups", "rollouts", "stop_reason", "error", "ledger", "metrics"):
-        print(f"{name:>12}  {strip_control(str(document[name]))}")
+        return _print_json(record)
+    print_job_record(record)
     return 0
 
 
@@ -211,14 +196,16 @@ async def _run(database: Database, token: JobFencingToken, as_json: bool) -> Tra
 
 
 def _progress_printer(status: Any, as_json: bool) -> Any:
+    progress = JobProgress()
+
     def print_progress(job: TrainingJobRow, phase: str, metrics: Mapping[str, float]) -> None:
-        status.update(f"step {job.step + 1}: {phase}")
+        text = progress.describe(job, phase, metrics)
+        status.update(text)
         if metrics and as_json:
             sys.stdout.buffer.write(orjson.dumps({"job": str(job.id), "step": job.step, "metrics": metrics}) + b"\n")
             sys.stdout.flush()
         elif metrics:
-            text = "  ".join(f"{name} {metrics[name]:.4g}" for name in SHOWN_METRICS if name in metrics)
-            status.console.print(f"step {job.step:>4}  {text}", highlight=False, soft_wrap=True)
+            status.console.print(text, highlight=False, soft_wrap=True)
 
     return print_progress
 

@@ -14,6 +14,7 @@ import orjson
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.time_left import RECENT_STEPS, estimate_seconds_left
 from offing.services import policies, policy_files
 from offing.storage import training_events, training_jobs
 from offing.storage.pool import Connection, Database
@@ -34,6 +35,10 @@ class JobWithLedger:
     job: TrainingJobRow
     ledger: Mapping[str, int]
     """Number of rollouts by ledger reason."""
+    seconds_left: float | None
+    """Estimated seconds that the remaining training steps take. `None` if they are not known, and for a job that does
+    not run.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,10 @@ async def get_job(database: Database, tenant_id: UUID, job_id: UUID) -> JobWithL
     """Return a job with its ledger. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
         row = await training_jobs.get_job(connection, job_id)
-        return JobWithLedger(row, await training_jobs.count_ledger_reasons(connection, job_id))
+        ledger = await training_jobs.count_ledger_reasons(connection, job_id)
+        recent = await training_jobs.list_recent_values(connection, job_id, "seconds_step", RECENT_STEPS)
+    remaining = None if row.planned_steps is None or row.state != "running" else row.planned_steps - row.step
+    return JobWithLedger(row, ledger, estimate_seconds_left(recent, remaining))
 
 
 async def resolve_job_id(database: Database, tenant_id: UUID, text: str) -> UUID:

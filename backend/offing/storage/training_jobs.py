@@ -23,7 +23,7 @@ from offing.storage.pool import Connection, Database
 
 COLUMNS = """
     id, kind, name, config, config_sha256, seed, data_until, data_pass, last_group_completed_at, last_group_id,
-    state, requested_action, phase, step, last_good_step,
+    state, requested_action, phase, step, planned_steps, last_good_step,
     group_count, rollout_count, checkpoint, worker, fence, produced_version_id, stop_reason, error, created_at,
     started_at,
     ended_at
@@ -68,6 +68,10 @@ RENEW_LEASE = """
 IS_RELEASED = "select 1 from training_job where id = %s and fence = %s and state <> 'running'"
 """Only the process that claimed a job ends its execution, so it was released with this fencing
 token.
+"""
+
+SET_PLANNED_STEPS = f"""
+    update training_job set planned_steps = %s where id = %s and fence = %s and state = 'running' returning {COLUMNS}
 """
 
 COMMIT_STEP = """
@@ -152,6 +156,10 @@ GET_LAST_METRIC_VALUES = """
                           order by step desc limit 1) as found
 """
 
+LIST_RECENT_VALUES = """
+    select value from training_metric where job_id = %s and name = %s order by step desc limit %s
+"""
+
 COUNT_LEDGER_REASONS = "select reason, count(*) from ledger where job_id = %s group by reason order by reason"
 
 
@@ -179,6 +187,8 @@ class TrainingJobRow:
     phase: str
     step: int
     """Number of committed training steps."""
+    planned_steps: int | None
+    """Number of training steps that the job will have. `None` before its first process has found it."""
     last_good_step: int
     """The last training step at which the guards found no violation."""
     group_count: int
@@ -363,6 +373,18 @@ async def is_released(connection: Connection, fencing_token: JobFencingToken) ->
     )
 
 
+async def set_planned_steps(
+    connection: Connection, fencing_token: JobFencingToken, planned_steps: int | None
+) -> TrainingJobRow:
+    """Store how many training steps the job will have. Raises `LeaseLostError`."""
+    async with connection.cursor(row_factory=class_row(TrainingJobRow)) as cursor:
+        values = (planned_steps, fencing_token.job_id, fencing_token.fence)
+        row = await (await cursor.execute(SET_PLANNED_STEPS, values)).fetchone()
+    if row is None:
+        raise LeaseLostError(f"job {fencing_token.job_id} belongs to another process")
+    return row
+
+
 async def store_initial_state(
     connection: Connection, fencing_token: JobFencingToken, lease_seconds: float, plugin_state: Mapping[str, Any]
 ) -> None:
@@ -493,6 +515,12 @@ async def list_metrics_since(
 async def get_last_metric_values(connection: Connection, job_ids: Sequence[UUID], name: str) -> dict[UUID, float]:
     """Return the latest value of a metric by job."""
     return dict(await (await connection.execute(GET_LAST_METRIC_VALUES, (list(job_ids), name))).fetchall())
+
+
+async def list_recent_values(connection: Connection, job_id: UUID, name: str, limit: int) -> list[float]:
+    """List the values of a metric in the last steps of a job, latest first."""
+    rows = await (await connection.execute(LIST_RECENT_VALUES, (job_id, name, limit))).fetchall()
+    return [value for (value,) in rows]
 
 
 async def count_ledger_reasons(connection: Connection, job_id: UUID) -> dict[str, int]:

@@ -8,6 +8,7 @@ while the event loop renews the lease.
 
 import asyncio
 import logging
+import math
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -185,9 +186,21 @@ async def _start(context: JobContext, fencing_token: JobFencingToken, on_thread:
     await asyncio.sleep(VISIBILITY_DELAY.total_seconds() if job.step == 0 else 0)
     async with context.database.transaction(fencing_token.tenant_id) as connection:
         total = sum((await training_groups.count_groups(connection, query, job.data_until)).values())
+        job = await training_jobs.set_planned_steps(connection, fencing_token, _plan_steps(config, total))
     about = SinkContext(job.id, config.policy, job.config, job_folder(context.data_dir, job.id))
     sinks = MetricWriter(context.build_sink_factories(config.sinks, about))
     return _JobProgress(context, fencing_token, job, config, policies, trainee, query, total, state, sinks, first)
+
+
+def _plan_steps(config: TrainConfig, group_count: int) -> int | None:
+    """Return how many steps the job will have.
+
+    A job that trains on stored groups may have fewer, since a step takes more groups if rewards are equal.
+    """
+    if config.collect is not None:
+        return config.max_steps
+    stored = math.ceil(group_count / config.data.groups_per_step) * config.data.data_passes
+    return stored if config.max_steps is None else min(stored, config.max_steps)
 
 
 async def _run_step(progress: _JobProgress, on_thread: ThreadRunner) -> TrainingJobRow | None:

@@ -44,6 +44,10 @@ PolicyDeployer = Callable[[PolicyVersionRow], Awaitable[None]]
 """Deploys a version to the engine and returns when the engine serves it."""
 
 
+ProgressCallback = Callable[[int, int], None]
+"""Called with the number of finalized rollouts of a batch and the number of all."""
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutCollector:
     """Collects rollouts for training jobs."""
@@ -164,6 +168,7 @@ class RolloutCollector:
         request: BatchRequest,
         on_phase: Callable[[str], None] = lambda phase: None,
         policy: PolicyVersionRow | None = None,
+        on_progress: ProgressCallback = lambda done, total: None,
     ) -> CreatedBatch:
         """Create a batch and return when none of its groups is open. `policy`: see `wait_for_batch`."""
         created = await rollouts.create_batch(
@@ -176,7 +181,7 @@ class RolloutCollector:
             servers=self.servers,
         )
         on_phase("waiting")
-        await self.wait_for_batch(tenant_id, created.batch.id, policy)
+        await self.wait_for_batch(tenant_id, created.batch.id, policy, on_progress)
         return created
 
     async def _select_tasks(
@@ -192,15 +197,23 @@ class RolloutCollector:
             state = await training_jobs.get_plugin_state(connection, job.id)
         return select_tasks(curriculum_config, state, candidates, count, seed % 2**62)
 
-    async def wait_for_batch(self, tenant_id: UUID, batch_id: UUID, policy: PolicyVersionRow | None = None) -> None:
+    async def wait_for_batch(
+        self,
+        tenant_id: UUID,
+        batch_id: UUID,
+        policy: PolicyVersionRow | None = None,
+        on_progress: ProgressCallback = lambda done, total: None,
+    ) -> None:
         """Return when no group of a batch is open.
 
         `policy` is deployed again if the engine was restarted in the meantime, since no rollout could end
         without it. Raises Unavailable if that fails.
         """
         for poll in count(1):
-            if not (await rollouts.get_batch(self.database, tenant_id, batch_id)).progress.open:
+            progress = (await rollouts.get_batch(self.database, tenant_id, batch_id)).progress
+            if not progress.open:
                 return
+            on_progress(progress.finalized, progress.rollouts)
             await asyncio.sleep(POLL_SECONDS)
             if policy is not None and poll % POLLS_PER_ENGINE_CHECK == 0:
                 await self.deploy(policy)

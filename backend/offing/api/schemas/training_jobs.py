@@ -21,7 +21,7 @@ class TrainingJobIn(ApiModel):
     """A training job to queue."""
 
     config: dict[str, Any] = Field(
-        description="Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, "
+        description="Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `pipeline`, "
         "`learner`, `guards`.",
         examples=[{"algorithm": "flow-grpo", "policy": "planner@1"}],
     )
@@ -45,6 +45,9 @@ class TrainingJobOut(ApiModel):
     )
     phase: str
     step: int = Field(description="Committed training steps.")
+    planned_steps: int | None = Field(
+        description="Training steps that the job will have. null: not known before the job has started."
+    )
     groups: int = Field(description="Groups read.")
     rollouts: int = Field(description="Rollouts trained on.")
     produced_version_id: UUID | None = Field(description="The policy version that the job produced.")
@@ -57,6 +60,9 @@ class TrainingJobOut(ApiModel):
 
 class TrainingJobDetail(TrainingJobOut):
     ledger: dict[str, int] = Field(description="Number of rollouts by the decision of the job about them.")
+    seconds_left: float | None = Field(
+        description="Estimated seconds of the remaining training steps. null: not known, or the job does not run."
+    )
 
 
 class TrainingJobListItem(TrainingJobOut):
@@ -107,7 +113,7 @@ def serialize_job_list_item(job: TrainingJobRow, reward: float | None) -> Traini
 
 
 def serialize_job_detail(job: JobWithLedger) -> TrainingJobDetail:
-    return TrainingJobDetail(**_job_fields(job.job), ledger=dict(job.ledger))
+    return TrainingJobDetail(**_job_fields(job.job), ledger=dict(job.ledger), seconds_left=job.seconds_left)
 
 
 def serialize_metrics(metrics: list[TrainingMetric]) -> TrainingMetricList:
@@ -137,6 +143,7 @@ def _job_fields(job: TrainingJobRow) -> Mapping[str, Any]:
         "waiting_for": _find_missing_requirement() if is_queued_training else "",
         "phase": job.phase,
         "step": job.step,
+        "planned_steps": job.planned_steps,
         "groups": job.group_count,
         "rollouts": job.rollout_count,
         "produced_version_id": job.produced_version_id,

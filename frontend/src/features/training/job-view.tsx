@@ -83,6 +83,7 @@ function TrainingMetrics({ job }: { job: JobDetail }) {
       <span>
         <b>{trainingStepText(job)}</b>
       </span>
+      {job.seconds_left !== null && <span>{t`about ${formatDuration(job.seconds_left)} left`}</span>}
       <span>
         <Trans>
           <b>{formatCount(job.groups)}</b> groups considered
@@ -100,10 +101,9 @@ function TrainingMetrics({ job }: { job: JobDetail }) {
 function TrainingDetails({ job }: { job: JobDetail }) {
   const metrics = useQuery(metricsQuery(job));
   const events = useQuery(jobEventsQuery(job));
-  const plannedSteps = job.config.steps;
   const chartData = combineQueries({ metrics, events });
   const steps = (problemSteps: readonly number[]) =>
-    Math.max(job.step, typeof plannedSteps === "number" && isLive(job) ? plannedSteps : 1, ...problemSteps);
+    Math.max(job.step, isLive(job) ? (job.planned_steps ?? 1) : 1, ...problemSteps);
   return (
     <>
       {job.step === 0 && (

@@ -67,11 +67,10 @@ export function phaseText(job: Pick<Job, "state" | "phase">): string {
 }
 
 /** Return text such as `step 12 of 60`. */
-export function trainingStepText(job: Pick<Job, "step" | "config">): string {
-  const plannedSteps = job.config.steps;
-  return typeof plannedSteps === "number"
-    ? t`step ${formatCount(job.step)} of ${formatCount(plannedSteps)}`
-    : t`step ${formatCount(job.step)}`;
+export function trainingStepText(job: Pick<Job, "step" | "planned_steps">): string {
+  return job.planned_steps === null
+    ? t`step ${formatCount(job.step)}`
+    : t`step ${formatCount(job.step)} of ${formatCount(Math.max(job.step, job.planned_steps))}`;
 }
 
 /** Describe the configuration: the algorithm and the policy that is trained. */

@@ -89,7 +89,7 @@ test("the status of a job shows the requested action and what stopped it", () =>
   expect(phaseText(aJob({ phase: "step 2" }))).toBe("");
   expect(phaseText(aJob({ state: "done" }))).toBe("");
   expect(trainingStepText(aJob())).toBe("step 2 of 60");
-  expect(trainingStepText(aJob({ config: {} }))).toBe("step 2");
+  expect(trainingStepText(aJob({ planned_steps: null }))).toBe("step 2");
   expect(stopReasonText(aJob({ state: "done", stop_reason: "all steps are done" }))).toBe("All steps are done.");
   expect(stopReasonText(aJob({ state: "queued", waiting_for: "torch is not installed" }))).toBe(
     "torch is not installed",

@@ -11728,6 +11728,11 @@ export interface components {
             /** Phase */
             phase: string;
             /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
+            /**
              * Produced Version Id
              * @description The policy version that the job produced.
              */
@@ -11742,6 +11747,11 @@ export interface components {
              * @description Rollouts trained on.
              */
             rollouts: number;
+            /**
+             * Seconds Left
+             * @description Estimated seconds of the remaining training steps. null: not known, or the job does not run.
+             */
+            seconds_left: number | null;
             /** Seed */
             seed: number;
             /** Started At */
@@ -11771,7 +11781,7 @@ export interface components {
         TrainingJobIn: {
             /**
              * Config
-             * @description Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `chain`, `learner`, `guards`.
+             * @description Same content as the TOML file of `offing train`: `policy`, `algorithm`, `data`, `pipeline`, `learner`, `guards`.
              * @example {
              *       "algorithm": "flow-grpo",
              *       "policy": "planner@1"
@@ -11820,6 +11830,11 @@ export interface components {
             name: string;
             /** Phase */
             phase: string;
+            /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
             /**
              * Produced Version Id
              * @description The policy version that the job produced.
@@ -11928,6 +11943,11 @@ export interface components {
             name: string;
             /** Phase */
             phase: string;
+            /**
+             * Planned Steps
+             * @description Training steps that the job will have. null: not known before the job has started.
+             */
+            planned_steps: number | null;
             /**
              * Produced Version Id
              * @description The policy version that the job produced.
