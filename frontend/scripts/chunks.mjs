@@ -5,11 +5,11 @@
 
 /** Libraries that every route needs. They change less often than the rest, so browsers keep their file after an update. */
 const LIBRARIES =
-  /node_modules\/(react|react-dom|scheduler|use-sync-external-store|openapi-fetch|@lingui|@tanstack\/(?!react-virtual|virtual-core)[^/]+)\//;
+  /node_modules\/(react|react-dom|scheduler|use-sync-external-store|openapi-fetch|@lingui|wouter|regexparam|@tanstack\/(?!react-virtual|virtual-core)[^/]+)\//;
 
 /** What the entry imports, and shared code that nearly every route needs. */
 const APP =
-  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|runs\/marked-text|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
+  /src\/(app\/(router|route-boundary|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(routing\/|stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|runs\/marked-text|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
 
 /** Rows of runs: of the home page and of the list of runs. A run shares their labels and marks. */
 const RUN_ROWS =
