@@ -61,4 +61,10 @@
       joined.then((all) => Response.json(all[address])),
     );
   window.offingEarlyResponses = responses;
+
+  /** The scripts of the view, which are fetched while those of the entry are still on their way. */
+  for (const href of JSON.parse(document.currentScript?.dataset.scripts ?? "[]"))
+    document.head.append(
+      Object.assign(document.createElement("link"), { rel: "modulepreload", crossOrigin: "", href }),
+    );
 })();

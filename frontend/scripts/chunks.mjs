@@ -5,21 +5,15 @@
 
 /** Libraries that every route needs. They change less often than the rest, so browsers keep their file after an update. */
 const LIBRARIES =
-  /node_modules\/(react|react-dom|scheduler|use-sync-external-store|openapi-fetch|@lingui|@tanstack\/(?!react-virtual|virtual-core)[^/]+)\//;
+  /node_modules\/(react|react-dom|scheduler|use-sync-external-store|openapi-fetch|@lingui|wouter|regexparam|@tanstack\/(?!react-virtual|virtual-core)[^/]+)\//;
 
 /** What the entry imports, and shared code that nearly every route needs. */
 const APP =
-  /src\/(app\/(router|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|runs\/marked-text|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
+  /src\/(app\/(router|route-boundary|shell|navigation|providers|prefetch|search-params|server-outage-banner|code-update|view|icons|screens)\.|shared\/(routing\/|stream\/(?!use-step-log)|language\/|format\/(numbers|lists)|model-setup\/engine-text|api\/(client|server-status|session|runs)\.|runs\/marked-text|ui\/(button|tooltip|use-overlays|class-names|dialog|drafts|hooks|hotkeys|lazy-view|loaded|problem-note|copy-button|toast|unsaved-input|empty-state|controls)\b))/;
 
-/** Rows of runs: of the home page and of the list of runs. A run shares their labels and marks. */
-const RUN_ROWS =
-  /src\/(features\/home\/getting-started|shared\/(format\/run-labels|minimap\/(marks|geometry|minimap-line)|runs\/answerers|api\/threads))\./;
-
-/** Small requests and texts of many views. */
-const DATA = /src\/shared\/api\/(installation|library|providers|depth|use-create-run|reports)\./;
-
-/** What the list of runs and a run share. */
-const RUNS = /src\/shared\/(ui\/(menu|tabs|toggled)|api\/(run-changes|run-views))\./;
+/** What the home page, the list of runs and a run share: rows of runs, their labels and marks, small requests, menus. */
+const RUNS =
+  /src\/(features\/home\/getting-started|shared\/(format\/run-labels|minimap\/(marks|geometry|minimap-line)|runs\/answerers|ui\/(menu|tabs|toggled)|api\/(threads|installation|library|providers|depth|use-create-run|reports|run-changes|run-views)))\./;
 
 /** What the timeline says about steps and shows of them. */
 const STEPS = /src\/shared\/(format\/(step-texts|step-labels)|ui\/run-files|api\/files)\./;
@@ -37,9 +31,7 @@ export const CHUNKS = [
   ["libraries", LIBRARIES],
   ["app", APP],
   ["virtual", /@tanstack\/(react-virtual|virtual-core)\//],
-  ["run-rows", RUN_ROWS],
-  ["data", DATA],
-  ["run-shared", RUNS],
+  ["runs", RUNS],
   ["steps", STEPS],
   ["organize", ORGANIZE],
   ["upload", /src\/shared\/upload\/(upload|use-upload|read-drop|upload-chunk)\./],

@@ -2,6 +2,7 @@ import type { Plugin } from "vite";
 
 export interface PageFiles {
   start: string;
+  entry: readonly string[];
   scripts: readonly string[];
   styles: readonly string[];
   bundle: string;

@@ -47,7 +47,7 @@ Samples = Mapping[str, Sequence[float]]
 
 def web_ui_speed() -> list[Measurement]:
     """Measure the web UI. Raises CalledProcessError, with the script's error printed, if a page does not work."""
-    with open_migrated_servers() as (servers, home), _api(servers, home) as (base, link):
+    with open_migrated_servers() as (servers, home), serve_web_ui(servers, home) as (base, link):
         add_stored_runs(servers.owner_url, STORED_RUNS)
         add_run(servers.owner_url, LONG_RUN, LONG_STEPS, ended=True)
         for run_id in RUNNING_RUNS:
@@ -56,7 +56,7 @@ def web_ui_speed() -> list[Measurement]:
 
 
 @contextmanager
-def _api(servers: ServerUrls, home: Path) -> Generator[tuple[str, str]]:
+def serve_web_ui(servers: ServerUrls, home: Path) -> Generator[tuple[str, str]]:
     """Run the API with the web UI. Yields its address and a login link."""
     host = "127.0.0.1"
     settings = Settings(home=home, host=host, port=choose_port(host, 0))

@@ -174,7 +174,7 @@ def _parse_args(text: str, review: ToolReview) -> Any:
         return _parse_json(text)
     except ValueError:
         problem = f"has no valid JSON with arguments for {review.name}"
-        raise InvalidInput("text", problem, 'Write them as an object: edit: {"name": "value"}.') from None
+        raise InvalidInput("text", problem, "Write them as a JSON object after `edit:`.") from None
 
 
 def _parse_json_decision(review: ToolReview, item: Any, field: str) -> ToolReviewDecision:

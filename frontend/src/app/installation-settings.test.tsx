@@ -73,10 +73,10 @@ test("a section whose request fails says so, and not that there is nothing", asy
     http.get(at("/api-keys"), () => problem(422, "The keys cannot be read")),
     http.get(at("/installation/stored-data"), () => problem(422, "The sizes cannot be read")),
   );
-  const { router } = renderPage("/settings/api-keys");
+  const { user } = renderPage("/settings/api-keys");
   expect(await screen.findByRole("alert")).toHaveTextContent("The keys cannot be read");
   expect(screen.queryByText("There are no keys")).toBeNull();
-  await router.navigate({ to: "/settings/$section", params: { section: "retention" } });
+  await user.click(screen.getByRole("link", { name: /^Stored data/ }));
   await waitFor(() => expect(screen.getByRole("alert")).toHaveTextContent("The sizes cannot be read"));
 });
 

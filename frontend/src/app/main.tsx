@@ -2,7 +2,6 @@ import "./reset.css";
 import "./tokens.css";
 import "./base.css";
 import { notifyManager } from "@tanstack/react-query";
-import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { applyLanguage, readLanguageChoice } from "@/shared/language/language";
@@ -12,7 +11,7 @@ import { watchTypedFields } from "@/shared/ui/unsaved-input";
 import { BROWSER_EFFECTS, watchCodeUpdates } from "./code-update";
 import { prefetchScreen } from "./prefetch";
 import { createQueryClient, Providers } from "./providers";
-import { createAppRouter } from "./router";
+import { Pages } from "./router";
 
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has no #root");
@@ -31,7 +30,7 @@ try {
   createRoot(root).render(
     <StrictMode>
       <Providers client={client} hub={createBrowserHub()}>
-        <RouterProvider router={createAppRouter()} />
+        <Pages />
       </Providers>
     </StrictMode>,
   );

@@ -1,9 +1,9 @@
 import { i18n } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Link, useLocation, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { SettingsMenu } from "@/features/session/settings-menu";
+import { Link, useNavigate, usePath } from "@/shared/routing/routing";
 import { buttonClass, IconButton } from "@/shared/ui/button";
 import { Dialog } from "@/shared/ui/dialog";
 import { useMediaQuery } from "@/shared/ui/hooks";
@@ -89,7 +89,7 @@ function HomeLink() {
 }
 
 function ScreenLinks({ onOpened }: { onOpened?: () => void }) {
-  const path = useLocation({ select: (location) => location.pathname });
+  const path = usePath();
   const navigate = useNavigate();
   useHotkeys(SCREENS.map(({ keys, name, to }) => ({ keys, description: i18n._(name), run: () => navigate({ to }) })));
   return (
@@ -99,7 +99,6 @@ function ScreenLinks({ onOpened }: { onOpened?: () => void }) {
           key={screen.to}
           to={screen.to}
           className="rail-item"
-          activeProps={{}}
           aria-current={isOnScreen(screen, path) ? "page" : undefined}
           onClick={onOpened}
         >

@@ -1,33 +1,30 @@
-/**
- * The addresses of the web UI. Routes are nested: the root has the navigation, and `/runs` the list with each run below
- * it. Each route validates the parameters of its address and has its own error boundary.
- */
+/** The addresses of the web UI and their views. Each view gets the parameters of its address validated. */
 
 import { msg, t } from "@lingui/core/macro";
-import {
-  createRootRoute,
-  createRoute,
-  createRouter,
-  Navigate,
-  Outlet,
-  type RouterHistory,
-  useLocation,
-  useNavigate,
-} from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { Redirect, Route, Switch } from "wouter";
 import { useLanguage } from "@/shared/language/language";
+import { parseSearch } from "@/shared/routing/address";
+import { Routing, useAddress, useNavigate, useSearch } from "@/shared/routing/routing";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { useToast } from "@/shared/ui/toast";
+import { RouteBoundary } from "./route-boundary";
 import {
+  type CompareSearch,
   compareSearch,
+  type HomeSearch,
   homeSearch,
+  type LibrarySearch,
   librarySearch,
+  type RunListSearch,
+  type RunSearch,
   runListSearch,
   runSearch,
-  signInSearch,
+  type SignInSearch,
+  type TrainingSearch,
   trainingSearch,
 } from "./search-params";
 import { NotFound, Shell } from "./shell";
-import { ViewError } from "./view";
 
 // The code of each view is loaded when the view is first opened. `scripts/check-size.mjs` checks what each of them loads.
 export const HomePage = lazyView(msg`the form`, async () => (await import("@/features/home/home-page")).HomePage);
@@ -58,93 +55,9 @@ const StoriesPage = HAS_STORIES
   ? lazyView(msg`the stories`, async () => (await import("@/stories/stories-page")).StoriesPage)
   : NotFound;
 
-const rootRoute = createRootRoute({ component: Root, notFoundComponent: NotFound });
-
-const homeRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/",
-  validateSearch: homeSearch,
-  component: HomeRoute,
-});
-const runsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/runs" });
-const runListRoute = createRoute({
-  getParentRoute: () => runsRoute,
-  path: "/",
-  validateSearch: runListSearch,
-  component: RunListRoute,
-});
-const compareRoute = createRoute({
-  getParentRoute: () => runsRoute,
-  path: "compare",
-  validateSearch: compareSearch,
-  component: CompareRoute,
-});
-const runRoute = createRoute({
-  getParentRoute: () => runsRoute,
-  path: "$runId",
-  validateSearch: runSearch,
-  component: RunRoute,
-});
-const libraryRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/library",
-  validateSearch: librarySearch,
-  component: LibraryRoute,
-});
-const trainingRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/training",
-  validateSearch: trainingSearch,
-  component: TrainingRoute,
-});
-const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/settings" });
-const settingsListRoute = createRoute({
-  getParentRoute: () => settingsRoute,
-  path: "/",
-  component: () => <SettingsPage section={null} />,
-});
-const settingsSectionRoute = createRoute({
-  getParentRoute: () => settingsRoute,
-  path: "$section",
-  component: SettingsSectionRoute,
-});
-const signInRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/sign-in",
-  validateSearch: signInSearch,
-  component: SignInRoute,
-});
-const sharedRoute = createRoute({ getParentRoute: () => rootRoute, path: "/shared/$token", component: SharedRoute });
-const storiesRoute = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/stories",
-  component: () => <StoriesPage />,
-});
-
-/**
- * Stories need no server, and readers of a shared report have no session. Both are shown without the navigation, which
- * asks the server for the session.
- */
-function Root() {
-  const isBare = useLocation({
-    select: ({ pathname }) => (HAS_STORIES && pathname === "/stories") || pathname.startsWith("/shared/"),
-  });
-  return isBare ? <Outlet /> : <Shell />;
-}
-
-function SharedRoute() {
-  const { token } = sharedRoute.useParams();
-  return <SharedPage key={token} token={token} />;
-}
-
-/** The shell shows the sign-in view to a browser without a session. A browser with a session goes to the home page. */
-function SignInRoute() {
-  return <Navigate to="/" replace />;
-}
-
 function HomeRoute() {
   useLanguage();
-  const { ask, q, preset } = homeRoute.useSearch();
+  const { ask, q, preset } = useSearch(homeSearch);
   const navigate = useNavigate();
   const toast = useToast();
   const handleAskFilled = (replaced: string) => {
@@ -168,7 +81,7 @@ function HomeRoute() {
 
 function RunListRoute() {
   useLanguage();
-  const search = runListRoute.useSearch();
+  const search = useSearch(runListSearch);
   const navigate = useNavigate();
   return (
     <RunsPage
@@ -181,15 +94,14 @@ function RunListRoute() {
 
 function CompareRoute() {
   useLanguage();
-  const { a, b } = compareRoute.useSearch();
+  const { a, b } = useSearch(compareSearch);
   return <ComparePage first={a ?? null} second={b ?? null} />;
 }
 
-function RunRoute() {
+function RunRoute({ runId }: { runId: string }) {
   useLanguage();
-  const { runId } = runRoute.useParams();
-  const search = runRoute.useSearch();
-  const navigate = runRoute.useNavigate();
+  const search = useSearch(runSearch);
+  const navigate = useNavigate();
   return (
     <RunPage
       key={runId}
@@ -197,9 +109,12 @@ function RunRoute() {
       search={search}
       onSearch={(part) =>
         navigate({
-          search: (was) => ({ ...was, ...part }),
+          to: "/runs/$runId",
+          params: { runId },
+          // What the address has by now: two changes may come before the view is rendered again.
+          search: { ...runSearch(parseSearch(location.search)), ...part },
           replace: part.tab === undefined || part.tab === search.tab,
-          resetScroll: false,
+          keepsScroll: true,
         })
       }
       onRunCreated={(run) => navigate({ to: "/runs/$runId", params: { runId: run.id }, search: {} })}
@@ -209,16 +124,22 @@ function RunRoute() {
 
 function LibraryRoute() {
   useLanguage();
-  const { source, collection, q } = libraryRoute.useSearch();
-  const navigate = libraryRoute.useNavigate();
+  const { source, collection, q } = useSearch(librarySearch);
+  const navigate = useNavigate();
   return (
     <LibraryPage
       highlighted={source ?? null}
       collection={collection ?? null}
-      onCollection={(name) => navigate({ search: { ...(name !== null && { collection: name }), ...(q && { q }) } })}
+      onCollection={(name) =>
+        navigate({ to: "/library", search: { ...(name !== null && { collection: name }), ...(q && { q }) } })
+      }
       search={q ?? ""}
       onSearch={(text) =>
-        navigate({ search: ({ q: _, ...rest }) => ({ ...rest, ...(text && { q: text }) }), replace: true })
+        navigate({
+          to: "/library",
+          search: { ...librarySearch(parseSearch(location.search)), q: text || undefined },
+          replace: true,
+        })
       }
     />
   );
@@ -226,46 +147,101 @@ function LibraryRoute() {
 
 function TrainingRoute() {
   useLanguage();
-  const { job, policy, distill } = trainingRoute.useSearch();
-  const navigate = trainingRoute.useNavigate();
+  const { job, policy, distill } = useSearch(trainingSearch);
+  const navigate = useNavigate();
   return (
     <TrainingPage
       job={job ?? null}
       policy={policy ?? null}
       distill={distill ?? null}
-      onJob={(id) => navigate({ search: { job: id } })}
-      onPolicy={(name) => navigate({ search: { policy: name } })}
-      onDistill={(name) => navigate({ search: { distill: name } })}
+      onJob={(id) => navigate({ to: "/training", search: { job: id } })}
+      onPolicy={(name) => navigate({ to: "/training", search: { policy: name } })}
+      onDistill={(name) => navigate({ to: "/training", search: { distill: name } })}
     />
   );
 }
 
-function SettingsSectionRoute() {
-  useLanguage();
-  return <SettingsPage section={settingsSectionRoute.useParams().section} />;
+/**
+ * The whole web UI at the address of the browser. Stories need no server, and readers of a shared report have no session.
+ * Both are shown without the navigation, which asks the server for the session.
+ */
+export function Pages() {
+  return (
+    <Routing>
+      <Guarded>
+        <Switch>
+          {HAS_STORIES && (
+            <Route path="/stories">
+              <StoriesPage />
+            </Route>
+          )}
+          <Route path="/shared/:token">{({ token }) => <SharedPage key={token} token={token} />}</Route>
+          <Route>
+            <Shell>
+              <Guarded>
+                <Views />
+              </Guarded>
+            </Shell>
+          </Route>
+        </Switch>
+      </Guarded>
+    </Routing>
+  );
 }
 
-export function createAppRouter(history?: RouterHistory) {
-  return createRouter({
-    routeTree: rootRoute.addChildren([
-      homeRoute,
-      runsRoute.addChildren([runListRoute, compareRoute, runRoute]),
-      libraryRoute,
-      trainingRoute,
-      settingsRoute.addChildren([settingsListRoute, settingsSectionRoute]),
-      signInRoute,
-      sharedRoute,
-      ...(HAS_STORIES ? [storiesRoute] : []),
-    ]),
-    defaultPreload: false,
-    // Each route has its own error boundary, so the navigation and the other views keep working.
-    defaultErrorComponent: ViewError,
-    ...(history ? { history } : {}),
-  });
+/** An error of the children is shown in their place, until another address is opened. */
+function Guarded({ children }: { children: ReactNode }) {
+  return <RouteBoundary address={useAddress()}>{children}</RouteBoundary>;
 }
 
-declare module "@tanstack/react-router" {
-  interface Register {
-    router: ReturnType<typeof createAppRouter>;
+/** The views beside the navigation. The shell shows the sign-in view to a browser without a session. */
+function Views() {
+  return (
+    <Switch>
+      <Route path="/">
+        <HomeRoute />
+      </Route>
+      <Route path="/runs">
+        <RunListRoute />
+      </Route>
+      <Route path="/runs/compare">
+        <CompareRoute />
+      </Route>
+      <Route path="/runs/:runId">{({ runId }) => <RunRoute runId={runId} />}</Route>
+      <Route path="/library">
+        <LibraryRoute />
+      </Route>
+      <Route path="/training">
+        <TrainingRoute />
+      </Route>
+      <Route path="/settings">
+        <SettingsPage section={null} />
+      </Route>
+      <Route path="/settings/:section">{({ section }) => <SettingsPage section={section} />}</Route>
+      <Route path="/sign-in">
+        <Redirect to="/" replace />
+      </Route>
+      <Route>
+        <NotFound />
+      </Route>
+    </Switch>
+  );
+}
+
+/** Of an address without parameters. */
+type NoSearch = Record<string, never>;
+
+declare module "@/shared/routing/address" {
+  interface Routes {
+    "/": HomeSearch;
+    "/runs": RunListSearch;
+    "/runs/compare": CompareSearch;
+    "/runs/$runId": RunSearch;
+    "/library": LibrarySearch;
+    "/training": TrainingSearch;
+    "/settings": NoSearch;
+    "/settings/$section": NoSearch;
+    "/sign-in": SignInSearch;
+    "/shared/$token": NoSearch;
   }
 }

@@ -1,27 +1,28 @@
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState } from "react";
 import { ProblemError } from "@/shared/api/client";
 import { sessionQuery } from "@/shared/api/session";
 import { useLanguage } from "@/shared/language/language";
+import { Link, useNavigate, useSearch } from "@/shared/routing/routing";
 import { isDialogOpen } from "@/shared/ui/dialog";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { lazyView } from "@/shared/ui/lazy-view";
 import { Loaded } from "@/shared/ui/loaded";
 import { Navigation } from "./navigation";
+import { signInSearch } from "./search-params";
 import { ServerOutageBanner } from "./server-outage-banner";
 import "./shell.css";
 
 const SignIn = lazyView(msg`the sign-in view`, async () => (await import("@/features/session/sign-in")).SignIn);
 const CommandPalette = lazyView(msg`the palette`, async () => (await import("./command-palette")).CommandPalette);
 
-/** The navigation, and beside it the current view or the sign-in view. `children` replace the view of the route. */
-export function Shell({ children }: { children?: ReactNode }) {
+/** The navigation, and beside it the current view or the sign-in view. `children` are the view of the route. */
+export function Shell({ children }: { children: ReactNode }) {
   useLanguage();
   const session = useQuery(sessionQuery);
-  const link = useLocation({ select: ({ search }) => ("link" in search ? search.link : undefined) });
+  const { link } = useSearch(signInSearch);
   const isSignedOut = session.error instanceof ProblemError && session.error.status === 401;
   const signedIn = session.data !== undefined;
   const palette = usePalette(signedIn);
@@ -37,7 +38,7 @@ export function Shell({ children }: { children?: ReactNode }) {
           <SignIn problem={link} />
         ) : (
           <Loaded query={session} label={t`your session`} fullPage>
-            {() => children ?? <Outlet />}
+            {() => children}
           </Loaded>
         )}
       </div>
@@ -83,14 +84,12 @@ function usePalette(isEnabled: boolean): { open(): void; element: ReactNode } {
 export function NotFound() {
   useLanguage();
   return (
-    <Shell>
-      <main className="shell-problem">
-        <EmptyState title={t`Page not found`}>
-          <Trans>
-            The link may be incomplete. <Link to="/runs">All runs</Link>
-          </Trans>
-        </EmptyState>
-      </main>
-    </Shell>
+    <main className="shell-problem">
+      <EmptyState title={t`Page not found`}>
+        <Trans>
+          The link may be incomplete. <Link to="/runs">All runs</Link>
+        </Trans>
+      </EmptyState>
+    </main>
   );
 }

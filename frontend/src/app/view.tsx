@@ -1,26 +1,31 @@
 /** The error of a view that failed. */
 
 import { useQueryClient } from "@tanstack/react-query";
-import { type ErrorComponentProps, useRouter } from "@tanstack/react-router";
 import { useLanguage } from "@/shared/language/language";
 import { ProblemNote } from "@/shared/ui/problem-note";
+
+interface ViewErrorProps {
+  error: unknown;
+  /** The components that rendered the one that failed. `undefined` until React has said it. */
+  componentStack: string | undefined;
+  /** Render the view again. */
+  onReset(): void;
+}
 
 /**
  * Shown instead of a view that threw an error. The navigation and the other views keep working. A retry drops the data
  * that only the failed view used, which may be the cause, and renders the view again.
  */
-export function ViewError({ error, info, reset }: ErrorComponentProps) {
+export function ViewError({ error, componentStack, onReset }: ViewErrorProps) {
   useLanguage();
   const client = useQueryClient();
-  const router = useRouter();
-  const retry = async () => {
+  const retry = () => {
     client.removeQueries({ type: "inactive" });
-    await router.invalidate();
-    reset();
+    onReset();
   };
   return (
     <main className="view-problem">
-      <ProblemNote error={error} onRetry={retry} details={describeError(error, info?.componentStack)} />
+      <ProblemNote error={error} onRetry={retry} details={describeError(error, componentStack)} />
     </main>
   );
 }

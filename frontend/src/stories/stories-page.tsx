@@ -1,4 +1,5 @@
-import { useSearch } from "@tanstack/react-router";
+import type { Search } from "@/shared/routing/address";
+import { useSearch } from "@/shared/routing/routing";
 import { STORIES, type Story } from "./stories";
 import styles from "./stories-page.module.css";
 
@@ -10,9 +11,11 @@ const FRAMES = [
   { name: "right to left", theme: "dark", dir: "rtl" },
 ] as const;
 
+const readStory = ({ story }: Search): unknown => story;
+
 /** Every primitive in both themes, at the width of a phone and in both text directions. `?story=Menu` shows one. */
 export function StoriesPage() {
-  const only = useSearch({ strict: false, select: (search) => (search as { story?: unknown }).story });
+  const only = useSearch(readStory);
   const shown = STORIES.filter(({ name }) => typeof only !== "string" || name === only);
   return (
     <main className={styles.page}>

@@ -14,6 +14,7 @@ const textsOf = (language: string) => ({
   file: `/assets/first.${language}.json`,
   parts: [`/assets/main.${language}.json`, `/assets/run-page.${language}.json`],
 });
+const SCRIPTS = ["/assets/run-page.js", "/assets/steps.js"];
 const TEXTS = { en: textsOf("en"), "zh-Hans": textsOf("zh-Hans") };
 
 afterEach(() => {
@@ -34,8 +35,11 @@ function runScript(address: string, languages: readonly string[] = ["en"], texts
     const texts = Object.values(TEXTS).find(({ file }) => file === path);
     return Promise.resolve(Response.json(texts ? textsAt(texts.parts) : { path }));
   };
-  const script = { dataset: texts ? { texts: JSON.stringify(texts) } : {} };
-  const page = { currentScript: script, documentElement: document.documentElement };
+  const scripts = JSON.stringify(SCRIPTS);
+  const script = { dataset: texts ? { texts: JSON.stringify(texts), scripts } : {} };
+  const head = { append: ({ href }: HTMLLinkElement) => requested.push(new URL(href).pathname) };
+  const createElement = (name: string) => document.createElement(name);
+  const page = { currentScript: script, documentElement: document.documentElement, head, createElement };
   const run = new Function("document", "location", "navigator", "fetch", SCRIPT);
   run(page, new URL(address, "http://localhost"), { languages }, fetched);
   return requested;
@@ -66,8 +70,12 @@ test.each(["/", "/runs", "/runs?state=failed", `/runs/${RUN_ID}`, `/runs/${RUN_I
 );
 
 test("a shared report and a page in development send no early request to the API", () => {
-  expect(runScript("/shared/a-token")).toEqual([TEXTS.en.file]);
+  expect(runScript("/shared/a-token")).toEqual([TEXTS.en.file, ...SCRIPTS]);
   expect(runScript("/", ["en"], null)).toEqual([]);
+});
+
+test("the scripts of the view are fetched after the first data, which would wait for a connection behind them", () => {
+  expect(runScript("/runs").slice(-3)).toEqual([TEXTS.en.file, ...SCRIPTS]);
 });
 
 test.each([[["zh-CN", "en"]], [["zh-TW", "de"]], [["de", "zh-Hans-SG"]], [["not a tag"]], [[]]])(

@@ -1,12 +1,20 @@
 /** The whole app at an address, with the real providers and a stream that the test controls. */
 
-import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
 import { render } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { createQueryClient, Providers } from "@/app/providers";
-import { createAppRouter } from "@/app/router";
+import { Pages } from "@/app/router";
+import { parseSearch } from "@/shared/routing/address";
 import { StreamHub } from "@/shared/stream/hub";
 import { FakeSource } from "./fake-source";
+
+/** Where the page is, and the way back. */
+const ROUTER = {
+  get state() {
+    return { location: { pathname: location.pathname, search: parseSearch(location.search) } };
+  },
+  history: window.history,
+};
 
 export function renderPage(address: string, client = createQueryClient()) {
   const sources: FakeSource[] = [];
@@ -22,11 +30,11 @@ export function renderPage(address: string, client = createQueryClient()) {
     after: () => () => undefined,
     now: () => 0,
   });
-  const router = createAppRouter(createMemoryHistory({ initialEntries: [address] }));
+  window.history.pushState(null, "", address);
   const view = render(
     <Providers client={client} hub={hub}>
-      <RouterProvider router={router} />
+      <Pages />
     </Providers>,
   );
-  return { ...view, user: userEvent.setup(), router, sources };
+  return { ...view, user: userEvent.setup(), router: ROUTER, sources };
 }

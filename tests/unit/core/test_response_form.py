@@ -119,7 +119,7 @@ def test_several_calls_are_decided_in_their_order_or_all_at_once(text: str, deci
         (ONE, "approve it please", "text", "cannot be combined with the decision approve"),
         (ONE, "perhaps", "text", "not a decision about send"),
         (ONE, "ignore", "text", "Choose one of: approve, edit, reject, respond."),
-        (ONE, "edit", "text", "Write them as an object"),
+        (ONE, "edit", "text", "Write them as a JSON object"),
         (ONE, "edit: [1]", "text", "must be an object"),
         (ONE, "respond", "text", "is empty"),
         (ONE, "7", "decisions", "is not a list"),

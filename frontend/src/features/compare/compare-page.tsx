@@ -1,13 +1,13 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { foundRunsQuery } from "@/shared/api/found-runs";
 import { type Report, reportQuery } from "@/shared/api/reports";
 import { type RunDetail, runName, runQuery } from "@/shared/api/runs";
 import { formatDateTime } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
+import { Link } from "@/shared/routing/routing";
 import { buttonClass } from "@/shared/ui/button";
 import { classNames } from "@/shared/ui/class-names";
 import { EmptyState } from "@/shared/ui/empty-state";

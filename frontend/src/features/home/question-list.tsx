@@ -1,12 +1,12 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 import { runStatisticsQuery } from "@/shared/api/asking";
 import { ProblemError } from "@/shared/api/client";
 import { createRun } from "@/shared/api/runs";
 import { formatUsd } from "@/shared/format/numbers";
+import { Link } from "@/shared/routing/routing";
 import { randomId } from "@/shared/stream/browser";
 import { Button } from "@/shared/ui/button";
 import { Dialog } from "@/shared/ui/dialog";

@@ -1,13 +1,13 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { hasEnded, type Run, recentRunsQuery, runName } from "@/shared/api/runs";
 import { formatAgo, formatCount, formatMs, formatUsd } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
 import { expectedSteps } from "@/shared/minimap/geometry";
 import { MinimapThumbnail } from "@/shared/minimap/minimap-line";
+import { Link } from "@/shared/routing/routing";
 import { MarkedText } from "@/shared/runs/marked-text";
 import { useDebounced, useNow } from "@/shared/ui/hooks";
 import { useHotkeys } from "@/shared/ui/hotkeys";

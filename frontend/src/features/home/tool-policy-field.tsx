@@ -1,8 +1,8 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { toolPoliciesQuery } from "@/shared/api/settings";
+import { Link } from "@/shared/routing/routing";
 import { Field, Select } from "@/shared/ui/field";
 import { Loaded } from "@/shared/ui/loaded";
 import styles from "./options.module.css";

@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import type { Tenant } from "@/shared/api/installation";
 import { type Preset, presetsQuery } from "@/shared/api/providers";
 import { describePreset } from "@/shared/model-setup/engine-text";
+import { Link } from "@/shared/routing/routing";
 import { combineQueries, Failure, type Loadable } from "@/shared/ui/loaded";
 import type { Settings } from "./settings";
 

@@ -1,11 +1,11 @@
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import { collectionLabel, type Source, sourceName } from "@/shared/api/library";
 import { OpenDocument } from "@/shared/document/open-document";
 import { formatBytes, shortHash } from "@/shared/format/numbers";
+import { Link } from "@/shared/routing/routing";
 import styles from "./collections.module.css";
 
 const MEDIA_TYPE_LABELS: Record<string, string | MessageDescriptor> = {

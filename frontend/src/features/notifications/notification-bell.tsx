@@ -1,9 +1,9 @@
 import { i18n } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { latestNotificationsQuery, type Notification } from "@/shared/api/notifications";
+import { useNavigate } from "@/shared/routing/routing";
 import { showBrowserNotification, useBrowserNotifications } from "@/shared/ui/browser-notifications";
 import { Dialog } from "@/shared/ui/dialog";
 import { lazyView } from "@/shared/ui/lazy-view";

@@ -1,7 +1,7 @@
 import { Plural, Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import type { Report } from "@/shared/api/reports";
 import { joinParts } from "@/shared/format/lists";
+import { Link } from "@/shared/routing/routing";
 import { describeFollowUp, listChanges } from "./changes";
 
 /** What a report has to do with the earlier report of its thread, and what changed. */

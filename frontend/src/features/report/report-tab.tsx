@@ -1,11 +1,11 @@
 import { msg, t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Report, reportVersionQuery } from "@/shared/api/reports";
 import { hasEnded, type Run, type RunDetail, type RunRequest } from "@/shared/api/runs";
 import { formatDateTime } from "@/shared/format/numbers";
+import { Link } from "@/shared/routing/routing";
 import { Button } from "@/shared/ui/button";
 import { deleteDraft } from "@/shared/ui/drafts";
 import { lazyView } from "@/shared/ui/lazy-view";

@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Report, type ReportVersion, restoreReport, versionsQuery } from "@/shared/api/reports";
 import { formatDateTime } from "@/shared/format/numbers";
+import { Link } from "@/shared/routing/routing";
 import { Button } from "@/shared/ui/button";
 import { Select } from "@/shared/ui/field";
 import { Loaded, LoadMore } from "@/shared/ui/loaded";

@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
+import { Link } from "@/shared/routing/routing";
 
 /** Link to the step that a fork started from. Renders nothing if the run is not a fork or its origin was deleted. */
 export function ForkedFrom({ run }: { run: Pick<Run, "id" | "forked_from_id" | "forked_at_seq"> }) {

@@ -1,6 +1,6 @@
 import { Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import type { RunDetail } from "@/shared/api/runs";
+import { Link } from "@/shared/routing/routing";
 import { runError } from "@/shared/texts/failure-texts";
 import { buttonClass } from "@/shared/ui/button";
 

@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
-import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { RunDetail } from "@/shared/api/runs";
+import { Link, useNavigate } from "@/shared/routing/routing";
 import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { listRunActions } from "@/shared/runs/run-actions";
 import { TagsDialog } from "@/shared/runs/tags-dialog";

@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { type Run, runName } from "@/shared/api/runs";
 import { threadQuery } from "@/shared/api/threads";
+import { Link } from "@/shared/routing/routing";
 import { Failure } from "@/shared/ui/loaded";
 
 /** Other questions of the thread, in order. Renders nothing if there are none. */

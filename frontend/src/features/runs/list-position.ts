@@ -1,6 +1,6 @@
-import { useLocation } from "@tanstack/react-router";
 import type { VirtualItem } from "@tanstack/react-virtual";
 import { useState } from "react";
+import { useEntryKey, usePath } from "@/shared/routing/routing";
 
 /** How a list was left. */
 export interface ListPosition {
@@ -29,9 +29,8 @@ function store(key: string, position: ListPosition): void {
  * notes how it is now. Back and Forward come to the same entry again, and links to a new one.
  */
 export function useListPosition(): [ListPosition | null, (position: ListPosition) => void] {
-  const { key, path } = useLocation({
-    select: ({ state, pathname }) => ({ key: state.__TSR_key ?? "", path: pathname }),
-  });
+  const key = useEntryKey();
+  const path = usePath();
   const [saved] = useState(() => positions.get(key) ?? null);
   const [shownAt] = useState(path);
   // While the next view is loaded, the address is its own already, and the list is still shown.

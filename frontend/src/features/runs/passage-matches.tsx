@@ -1,8 +1,8 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { passagesQuery } from "@/shared/api/library";
+import { Link } from "@/shared/routing/routing";
 import { MarkedText } from "@/shared/runs/marked-text";
 import { Loaded } from "@/shared/ui/loaded";
 import styles from "./runs.module.css";

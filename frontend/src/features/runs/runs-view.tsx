@@ -1,10 +1,10 @@
 import { plural, t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { presetsQuery } from "@/shared/api/providers";
 import { hasThreads, type Run, type RunListFilter } from "@/shared/api/runs";
+import { Link } from "@/shared/routing/routing";
 import { DeleteDialog } from "@/shared/runs/delete-dialog";
 import { TagsDialog } from "@/shared/runs/tags-dialog";
 import { useOrganize } from "@/shared/runs/use-organize";

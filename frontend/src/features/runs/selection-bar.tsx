@@ -1,7 +1,7 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import type { Run } from "@/shared/api/runs";
+import { Link } from "@/shared/routing/routing";
 import type { Organize } from "@/shared/runs/use-organize";
 import { Button, buttonClass } from "@/shared/ui/button";
 import styles from "./runs.module.css";

@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { type Run, runName } from "@/shared/api/runs";
 import { threadQuery } from "@/shared/api/threads";
 import { formatAgo } from "@/shared/format/numbers";
 import { runStatusLabel } from "@/shared/format/run-labels";
+import { Link } from "@/shared/routing/routing";
 import { useNow } from "@/shared/ui/hooks";
 import { Loaded } from "@/shared/ui/loaded";
 import styles from "./runs.module.css";

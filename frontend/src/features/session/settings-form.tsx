@@ -1,12 +1,12 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Tenant, type TenantUpdate, tenantQuery, updateTenant } from "@/shared/api/installation";
 import { signOut } from "@/shared/api/session";
 import { formatUsd } from "@/shared/format/numbers";
 import { LanguageField } from "@/shared/language/language-field";
+import { Link } from "@/shared/routing/routing";
 import { deleteAllDrafts } from "@/shared/ui/drafts";
 import { Loaded } from "@/shared/ui/loaded";
 import { ProblemNote } from "@/shared/ui/problem-note";

@@ -10,6 +10,7 @@ import { Panel } from "@/shared/ui/panel";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { PresetsPanel } from "./presets-panel";
 import { ProvidersPanel } from "./providers-panel";
+import styles from "./section.module.css";
 
 /** What answers new questions, the providers of the tenant with their models, and presets. */
 export function ModelsSection() {
@@ -70,7 +71,7 @@ function DefaultPresetField({ tenant, presets }: { tenant: Tenant; presets: read
       </Field>
       <ProblemNote error={update.error} />
       {chosen === null && engine === "extractive" && (
-        <p className="quiet">
+        <p className={`quiet ${styles.meaning}`}>
           <Trans>
             Without a model, Offing picks sentences from your documents and cites them. It writes nothing of its own.
           </Trans>

@@ -1,8 +1,8 @@
 import { i18n } from "@lingui/core";
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
-import { Link } from "@tanstack/react-router";
 import { useLanguage } from "@/shared/language/language";
+import { Link } from "@/shared/routing/routing";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { useMediaQuery } from "@/shared/ui/hooks";
 import { SECTIONS, type Section } from "./sections";
@@ -48,7 +48,6 @@ function SectionList({ current }: { current: Section | undefined }) {
             to="/settings/$section"
             params={{ section: section.name }}
             className={styles.item}
-            activeProps={{}}
             aria-current={section === current ? "page" : undefined}
           >
             {i18n._(section.title)}

@@ -1,9 +1,9 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { allSharesQuery, revokeShare, type Share } from "@/shared/api/shares";
 import { formatAgo, formatDateTime } from "@/shared/format/numbers";
+import { Link } from "@/shared/routing/routing";
 import { Badge } from "@/shared/ui/badge";
 import { Button } from "@/shared/ui/button";
 import { EmptyState } from "@/shared/ui/empty-state";

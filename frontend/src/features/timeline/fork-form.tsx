@@ -1,10 +1,10 @@
 import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useRef } from "react";
 import { enginesQuery, graphsQuery, listEngineOptions } from "@/shared/api/installation";
 import { type ForkRequest, forkRun, type Run, runQuery } from "@/shared/api/runs";
+import { useNavigate } from "@/shared/routing/routing";
 import { randomId } from "@/shared/stream/browser";
 import { Button } from "@/shared/ui/button";
 import { useDraft } from "@/shared/ui/drafts";

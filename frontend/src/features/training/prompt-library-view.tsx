@@ -2,9 +2,9 @@ import { i18n } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
 import { Plural, Trans } from "@lingui/react/macro";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { type PromptLibrary, promptLibraryQuery } from "@/shared/api/training";
+import { Link } from "@/shared/routing/routing";
 import { Loaded } from "@/shared/ui/loaded";
 import { formatMetric, shortId } from "./training-labels";
 
