@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import Depends, FastAPI
 
 from offing.api import openapi, problems, web_ui
 from offing.api.auth import authenticate
@@ -95,17 +95,18 @@ def create_app(settings: Settings, *, hosts: Iterable[str] = ()) -> FastAPI:
 
 
 def _install_routes(app: FastAPI) -> None:
-    guarded = APIRouter(dependencies=[Depends(authenticate)], responses=GUARDED_RESPONSES)
+    guarded = [Depends(authenticate)]
     training = (tasks, rollouts, policy_versions, evaluations, trajectory_routes, training_jobs, prompt_libraries)
+    # The router compares a request with one route after the other. Those of runs in progress come first.
     for part in (
         runs,
+        events,
         tags,
         run_files,
         run_changes,
         run_views,
         input_requests,
         langgraph_runs,
-        events,
         report_versions,
         reports,
         shares,
@@ -122,8 +123,7 @@ def _install_routes(app: FastAPI) -> None:
         tool_policies,
         asking,
     ):
-        guarded.include_router(part.router)
-    app.include_router(guarded, prefix=API_PREFIX)
+        app.include_router(part.router, prefix=API_PREFIX, dependencies=guarded, responses=GUARDED_RESPONSES)
     app.include_router(platform.health_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     app.include_router(shares.shared_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     app.include_router(sessions.login_router, responses=OPEN_RESPONSES)
