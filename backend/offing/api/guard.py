@@ -132,10 +132,10 @@ class RequestGuard:
 
 def _add_security_headers(message: Message, *, has_own_policy: bool) -> None:
     """Add those that the response does not set itself. The framework's own type of headers would search per header."""
-    given = {name.lower() for name, _ in message["headers"]}
+    present = {name.lower() for name, _ in message["headers"]}
     if has_own_policy:
-        given.add(b"content-security-policy")
-    message["headers"] = [*message["headers"], *(one for one in _RAW_SECURITY_HEADERS if one[0] not in given)]
+        present.add(b"content-security-policy")
+    message["headers"] = [*message["headers"], *(one for one in _RAW_SECURITY_HEADERS if one[0] not in present)]
 
 
 def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:
