@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import pytest
+from psycopg import AsyncConnection
 from psycopg.errors import DivisionByZero
 
 from offing.core.errors import LeaseLostError
 from offing.core.run import RunStatus
 from offing.core.usage import UsageDelta
 from offing.storage import runs, steps
+from offing.storage.buffered_pipeline import open_pipeline
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, Release
@@ -112,3 +114,14 @@ async def test_a_statement_is_sent_when_a_result_is_needed(app_url: str) -> None
                 assert await lock.fetchone() == (False,)
             after = await connection.execute("select 3")
         assert await after.fetchone() == (3,), "results of a transaction can be read when it has ended"
+
+
+async def test_the_error_of_a_command_without_a_cursor_is_raised_with_the_next_result(app_url: str) -> None:
+    async def fail(connection: AsyncConnection) -> None:
+        async with open_pipeline(connection) as pipeline:
+            pipeline.add_command(b"select 1 / 0")
+            await (await connection.execute("select 1")).fetchone()
+
+    async with await AsyncConnection.connect(app_url, autocommit=True) as connection:
+        with pytest.raises(DivisionByZero):
+            await fail(connection)

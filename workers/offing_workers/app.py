@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -43,8 +44,7 @@ It includes the grace time of running calls and the time to close.
 EXIT_CODE = 70
 """Exit code of a process that did not close in time: EX_SOFTWARE of sysexits."""
 
-MAX_CELERY_THREADS = 2
-"""Number of threads for Celery messages, which take no time. Runs are advanced elsewhere."""
+celery_log = logging.getLogger("celery")
 
 
 def create_celery_app(redis_url: str) -> Celery:
@@ -66,8 +66,21 @@ def create_celery_app(redis_url: str) -> Celery:
         worker_enable_remote_control=False,
         worker_send_task_events=False,
     )
-    app.task(name=ADVANCE_TASK)(handle_dispatch)
+    app.task(name=ADVANCE_TASK, Strategy=f"{__name__}:handle_on_receipt")(handle_dispatch)
     return app
+
+
+def handle_on_receipt(task: Any, app: Celery, consumer: Any, **_: Any) -> Callable[..., None]:
+    """Return Celery's handler of the messages of `task`, which executes it where the message is received.
+
+    Celery's default strategy gives each task a request, a place in a pool and a trace, which cost more than this task.
+    """
+
+    def handle(message: Any, body: object, ack: Callable[..., object], reject: object, callbacks: object) -> None:
+        ack(celery_log, consumer.connection_errors)
+        task.run()
+
+    return handle
 
 
 def handle_dispatch(*_: str) -> None:
@@ -89,12 +102,11 @@ def run_worker_process(settings: Settings, database_url: str, redis_url: str) ->
 
     worker_init.connect(begin, weak=False)
     app = create_celery_app(redis_url)
-    concurrency = f"--concurrency={MAX_CELERY_THREADS}"
     quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
     setup_logging.connect(lambda **_: None, weak=False)  # keep our logging; Celery would install its own
     # Celery warns about root because of pickle. Only JSON with run ids is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
-    app.start(["--quiet", "worker", "--pool=threads", concurrency, *quiet, "--loglevel=WARNING"])
+    app.start(["--quiet", "worker", "--pool=solo", *quiet, "--loglevel=WARNING"])
 
 
 @worker_ready.connect

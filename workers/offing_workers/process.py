@@ -181,6 +181,7 @@ class WorkerProcess:
         await asyncio.gather(*self._watchers, return_exceptions=True)
         await self._tool_backends_context.__aexit__(None, None, None)
         await self._live_publisher.close()
+        await self._run_dispatcher.close()
         await self._queue_channel.close()
         await self._run_streams.__aexit__()
         await self._call_slots.close()

@@ -102,7 +102,7 @@ def _build_router() -> APIRouter:
     FastAPI analyzes the parameters of all routes again for each router that includes them, which takes half a second.
     """
     router = APIRouter(generate_unique_id_function=lambda route: route.name)
-    guarded = APIRouter(dependencies=[Depends(authenticate)], responses=GUARDED_RESPONSES)
+    guarded = [Depends(authenticate)]
     training = (
         training_signals,
         tasks,
@@ -113,15 +113,16 @@ def _build_router() -> APIRouter:
         training_jobs,
         prompt_libraries,
     )
+    # The router compares a request with one route after the other. Those of runs in progress come first.
     for part in (
         runs,
+        events,
         tags,
         run_files,
         run_changes,
         run_views,
         input_requests,
         langgraph_runs,
-        events,
         report_versions,
         reports,
         shares,
@@ -138,8 +139,7 @@ def _build_router() -> APIRouter:
         tool_policies,
         asking,
     ):
-        guarded.include_router(part.router)
-    router.include_router(guarded, prefix=API_PREFIX)
+        router.include_router(part.router, prefix=API_PREFIX, dependencies=guarded, responses=GUARDED_RESPONSES)
     router.include_router(platform.health_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     router.include_router(shares.shared_router, prefix=API_PREFIX, responses=OPEN_RESPONSES)
     router.include_router(sessions.login_router, responses=OPEN_RESPONSES)

@@ -6,11 +6,11 @@ This is a dependency of routers, so no route is open by omission.
 import hmac
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from offing.api.caller import Caller
-from offing.api.dependencies import AppDependencies, Deps, get_dependencies
+from offing.api.dependencies import AppDependencies, get_dependencies
 from offing.api.guard import SAFE_METHODS
 from offing.api.problems import ProblemError
 from offing.api.project_users import identify_project_user
@@ -31,27 +31,23 @@ cookie = APIKeyCookie(
 )
 
 
-async def authenticate(
-    request: Request,
-    deps: Deps,
-    key: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    session: Annotated[str | None, Depends(cookie)],
-    x_csrf_token: Annotated[str | None, Header(description="Required on writes that use the session cookie.")] = None,
-) -> Caller:
+async def authenticate(request: Request) -> Caller:
     """Return the caller of this request. If a key was sent, it is used instead of the session.
 
     The caller is looked up once per request. Raises Unauthorized without a valid key or session, and
-    ProblemError for a write of a session without its token.
+    ProblemError for a write of a session without its token. It reads the headers itself, because the framework
+    takes longer for a tree of dependencies than for the rest of a short request; `api.openapi` describes them.
     """
+    return await authenticate_with(request, get_dependencies(request))
+
+
+async def authenticate_with(request: Request, deps: AppDependencies) -> Caller:
+    """Do the same as `authenticate` for a request of another application in this process."""
     if (caller := getattr(request.state, "caller", None)) is None:
-        caller = request.state.caller = await _identify_caller(request, deps, key, session, x_csrf_token)
+        caller = request.state.caller = await _identify_caller(
+            request, deps, await bearer(request), await cookie(request), request.headers.get("x-csrf-token")
+        )
     return caller
-
-
-async def authenticate_request(request: Request) -> None:
-    """Do the same as `authenticate` for code that runs before the dependencies of a route."""
-    csrf_token = request.headers.get("x-csrf-token")
-    await authenticate(request, get_dependencies(request), await bearer(request), await cookie(request), csrf_token)
 
 
 async def _identify_caller(

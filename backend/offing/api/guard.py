@@ -40,6 +40,9 @@ SECURITY_HEADERS = {
 }
 
 
+_RAW_SECURITY_HEADERS = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+
+
 def parse_host(authority: str) -> str | None:
     """Return the host of `host[:port]` in lower case, or `None` if the text is not one."""
     match = AUTHORITY_PATTERN.fullmatch(authority.lower())
@@ -77,12 +80,9 @@ class RequestGuard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    if name != "Content-Security-Policy" or not scope.get(OWN_CONTENT_POLICY):
-                        headers.setdefault(name, value)
+                _add_security_headers(message, has_own_policy=bool(scope.get(OWN_CONTENT_POLICY)))
                 if is_shared_path(scope["path"]):
-                    headers.update(PRIVATE_PAGE_HEADERS)
+                    MutableHeaders(scope=message).update(PRIVATE_PAGE_HEADERS)
             await send(message)
 
         rejection = self._find_problem(scope)
@@ -128,6 +128,14 @@ class RequestGuard:
         """Return whether a write comes from another origin that the operator allows there."""
         is_below = bool(self._cors_prefix) and scope["path"].startswith(f"{self._cors_prefix}/")
         return is_below and self._allows_origin(headers.get("origin", ""))
+
+
+def _add_security_headers(message: Message, *, has_own_policy: bool) -> None:
+    """Add those that the response does not set itself. The framework's own type of headers would search per header."""
+    present = {name.lower() for name, _ in message["headers"]}
+    if has_own_policy:
+        present.add(b"content-security-policy")
+    message["headers"] = [*message["headers"], *(one for one in _RAW_SECURITY_HEADERS if one[0] not in present)]
 
 
 def _is_same_origin(scope: Scope, headers: Headers, host: str) -> bool:

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from offing.api.auth import SESSION_COOKIE, Caller, authenticate, bearer, cookie
+from offing.api.auth import SESSION_COOKIE, Caller, authenticate_with
 from offing.api.dependencies import AppDependencies
 from offing.api.guard import OWN_CONTENT_POLICY
 from offing.api.project_users import read_auth_request
@@ -147,8 +147,7 @@ async def _identify(request: Request, deps: AppDependencies) -> Caller:
     if sent is not None:
         tenant, key_id = await deps.authenticator.authenticate_key(sent)
         return Caller(tenant, f"key:{key_id}", None, False, lambda: deps.authenticator.authenticate_key(sent))
-    csrf_token = request.headers.get("x-csrf-token")
-    return await authenticate(request, deps, await bearer(request), await cookie(request), csrf_token)
+    return await authenticate_with(request, deps)
 
 
 def _is_local(request: Request) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from offing.api.auth import authenticate_request
+from offing.api.auth import authenticate
 from offing.api.strict_request import StrictRequest
 from offing.api.uploads import MAX_REQUEST_BYTES
 
@@ -24,7 +24,7 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
-            await authenticate_request(request)
+            await authenticate(request)
             strict = StrictRequest(request.scope, request.receive)
             strict.max_body_bytes = self.max_body_bytes
             return await handle(strict)

@@ -4,16 +4,25 @@ It names the task and carries no arguments.
 """
 
 # pyright: reportUnknownMemberType=false
-# Celery ships no types.
+# redis-py's own types are partial.
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import structlog
+from redis import Redis as BlockingRedis
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
+
+from offing.bus.task_message import build_message
+from offing.clock import new_id
 
 ADVANCE_TASK = "offing.advance"
 """Name of the one Celery task of the workers."""
@@ -50,7 +59,7 @@ def build_broker_url(redis_url: str) -> str:
 
 
 def build_transport_options() -> dict[str, Any]:
-    """Return kombu's connection options for publishers and workers. All times are in seconds."""
+    """Return kombu's connection options for workers. All times are in seconds."""
     return {
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
@@ -59,34 +68,29 @@ def build_transport_options() -> dict[str, Any]:
     }
 
 
-NO_RETRY_OPTIONS = {"max_retries": 0, "interval_start": 0, "interval_step": 0, "interval_max": 0, "socket_timeout": 1}
-"""Publishing is not retried: a dispatch that cannot be sent at once is dropped, because workers
-also poll the queue.
-"""
+TIMEOUT_SECONDS = 1.0
+"""Time after which a dispatch is dropped, because workers also poll the queue."""
 
 
 class CeleryDispatcher:
-    """Publishes the Celery message by task name.
+    """Puts Celery messages on the queue of the workers, as kombu would.
 
-    It runs in a thread, because kombu's connection blocks. Runs that are dispatched meanwhile share the next messages.
+    It writes them itself, because Celery's publisher blocks a thread and takes a millisecond for each. Runs that are
+    dispatched while messages are being sent share the next ones. It belongs to one event loop and connects when it is
+    first used.
     """
 
     def __init__(self, redis_url: str) -> None:
-        from celery import Celery
-
-        from offing.bus.broker import use_transport
-
-        use_transport()
+        self._url = redis_url
+        self._redis: Redis = Redis.from_url(
+            redis_url,
+            socket_connect_timeout=TIMEOUT_SECONDS,
+            socket_timeout=TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 1, (RedisConnectionError,)),  # the first write notices a closed connection
+        )
         self._waiting_count = 0
         """Number of runs that no message was published for yet."""
         self._publication: asyncio.Task[None] | None = None
-        self._app = Celery("offing", broker=build_broker_url(redis_url), set_as_current=False)
-        self._app.conf.update(
-            broker_transport_options=build_transport_options() | NO_RETRY_OPTIONS,
-            task_ignore_result=True,
-            task_serializer="json",
-            broker_connection_retry=False,
-        )
 
     async def __call__(self, run_ids: Iterable[UUID]) -> None:
         if count := len(tuple(run_ids)):
@@ -95,14 +99,34 @@ class CeleryDispatcher:
                 self._publication = asyncio.create_task(self._publish_waiting())
             await asyncio.shield(self._publication)
 
+    async def close(self) -> None:
+        """Drop what was not sent yet, and close the connection."""
+        if self._publication is not None:
+            self._publication.cancel()
+            await asyncio.wait({self._publication})
+        await self._redis.aclose()
+
     async def _publish_waiting(self) -> None:
         while count := self._waiting_count:
             self._waiting_count = 0
-            await asyncio.to_thread(self._publish, min(MAX_MESSAGES, ceil(count / MAX_RUNS_PER_MESSAGE)))
+            await self._publish(min(MAX_MESSAGES, ceil(count / MAX_RUNS_PER_MESSAGE)))
 
-    def _publish(self, message_count: int) -> None:
+    async def _publish(self, message_count: int) -> None:
+        messages = [build_message(ADVANCE_TASK, QUEUE_NAME, str(new_id())) for _ in range(message_count)]
         try:
-            for _ in range(message_count):
-                self._app.send_task(ADVANCE_TASK, queue=QUEUE_NAME, retry=False, ignore_result=True)
-        except Exception as error:  # kombu may raise anything here; the runs are stored and workers also poll the queue
+            await self._push(messages)
+        except (RedisError, OSError) as error:  # the runs are stored, and workers also poll the queue
             log.warning("dispatch not published", error=type(error).__name__)
+
+    async def _push(self, messages: Sequence[bytes]) -> None:
+        try:
+            await self._redis.lpush(QUEUE_NAME, *messages)  # pyright: ignore[reportGeneralTypeIssues]
+        except ResponseError as error:
+            await asyncio.to_thread(self._rename_wrong_type, error)
+            await self._redis.lpush(QUEUE_NAME, *messages)  # pyright: ignore[reportGeneralTypeIssues]
+
+    def _rename_wrong_type(self, error: ResponseError) -> None:
+        from offing.bus.broker import rename_wrong_type  # imports kombu, which this needs only here
+
+        with BlockingRedis.from_url(self._url, socket_timeout=TIMEOUT_SECONDS) as client:
+            rename_wrong_type(client, error)

@@ -57,5 +57,6 @@ class BusNotifier:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._wake.close()
         await self._control.close()
         await self.live.close()

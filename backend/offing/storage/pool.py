@@ -42,8 +42,6 @@ KEEPALIVE_OPTIONS: dict[str, Any] = {
 expires.
 """
 
-SET_TENANT = "select set_config('app.tenant', %s, true)"
-
 Connection = AsyncConnection[TupleRow]
 
 
@@ -169,23 +167,21 @@ class Database:
             giving.add_done_callback(self._returning.discard)
 
 
-def _begin_statement(tenant_id: UUID) -> bytes:
-    """Return the statement that begins a transaction and sets the tenant in one round trip.
-
-    The text of a UUID needs no quoting.
-    """
-    return f"begin; set local app.tenant = '{tenant_id}'".encode()
+def _set_tenant(tenant_id: UUID) -> bytes:
+    """Return the statement that sets the tenant of a transaction. The text of a UUID needs no quoting."""
+    return f"set local app.tenant = '{tenant_id}'".encode()
 
 
 async def _begin(connection: Connection, _: AsyncExitStack, tenant_id: UUID) -> None:
-    await connection.execute(_begin_statement(tenant_id))
+    """Begin a transaction and set its tenant in one round trip."""
+    await connection.execute(b"begin; " + _set_tenant(tenant_id))
 
 
 async def _begin_pipeline(connection: Connection, pipeline: AsyncExitStack, tenant_id: UUID) -> None:
-    """Begin a transaction and set the tenant without waiting. `pipeline` ends the pipeline."""
-    await pipeline.enter_async_context(open_pipeline(connection))
-    await connection.execute("begin")
-    await connection.execute(SET_TENANT, (str(tenant_id),))
+    """Begin a transaction and set its tenant without waiting. `pipeline` ends the pipeline."""
+    opened = await pipeline.enter_async_context(open_pipeline(connection))
+    opened.add_command(b"begin")
+    opened.add_command(_set_tenant(tenant_id))
 
 
 async def _commit(connection: Connection, pipeline: AsyncExitStack, *, pipelined: bool) -> str | None:

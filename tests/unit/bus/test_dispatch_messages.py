@@ -1,7 +1,6 @@
 """Runs that are dispatched while a message is being sent share the next one."""
 
 import asyncio
-import threading
 
 import pytest
 
@@ -11,17 +10,17 @@ from offing.clock import new_id
 
 
 async def test_dispatches_during_a_message_share_the_next_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    began, may_end, counts = threading.Event(), threading.Event(), list[int]()
+    began, may_end, counts = asyncio.Event(), asyncio.Event(), list[int]()
 
-    def publish(_: CeleryDispatcher, message_count: int) -> None:
+    async def publish(_: CeleryDispatcher, message_count: int) -> None:
         counts.append(message_count)
         began.set()
-        may_end.wait(30)
+        await may_end.wait()
 
     monkeypatch.setattr(CeleryDispatcher, "_publish", publish)
     dispatcher = CeleryDispatcher("redis://127.0.0.1:1/0")
     first = asyncio.create_task(dispatcher([new_id()]))
-    await asyncio.to_thread(began.wait, 30)
+    await began.wait()
     others = [asyncio.create_task(dispatcher([new_id()])) for _ in range(dispatch.MAX_RUNS_PER_MESSAGE + 1)]
     await asyncio.sleep(0)
     may_end.set()
