@@ -83,8 +83,8 @@ def write_questions(documents: Path, folder: Path) -> tuple[int, int]:
 
 def main() -> None:
     root = Path(__file__).resolve().parent.parent / ".demo"
-    given = [Path(text) for text in sys.argv[1:3]]
-    documents, folder = [*given, *(root / "docs", root / "questions")[len(given) :]]
+    folders = [Path(text) for text in sys.argv[1:3]]
+    documents, folder = [*folders, *(root / "docs", root / "questions")[len(folders) :]]
     trained, held_out = write_questions(documents, folder)
     print(f"{trained} questions to train on and {held_out} about held-out documents in {folder}")
 

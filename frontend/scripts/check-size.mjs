@@ -35,6 +35,7 @@ export const ON_DEMAND = [
   "src/features/notifications/notification-list.tsx",
   "src/features/report/evidence.tsx",
   "src/features/report/export-menu.tsx",
+  "src/features/report/learning-dialog.tsx",
   "src/features/report/report-tab.tsx",
   "src/features/report/report-tools.ts",
   "src/features/report/report-view.tsx",

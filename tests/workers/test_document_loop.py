@@ -197,7 +197,7 @@ async def test_a_loop_over_documents_is_rewarded_by_a_judge_within_its_budget(
     ]
     larger = collect | {"judge_budget": {"max_calls": 100}}
     result = await run_training_loop(bench.context, parse_loop_config(tables | {"collect": larger}))
-    judged = next(one for one in result.costs if one.name == "training")
-    assert judged.rollouts.judge_calls == 8
-    assert "judges: 8 calls" in judged.describe()
+    training_cost = next(one for one in result.costs if one.name == "training")
+    assert training_cost.rollouts.judge_calls == 8
+    assert "judges: 8 calls" in training_cost.describe()
     assert all("Is it useful?" in str(one.body) for one in judge.requests)

@@ -25,7 +25,7 @@ BILLED: dict[str, Any] = {**JUDGE, "options": {**JUDGE["options"], "usage": {"pr
 SCORERS = [ScorerSpec("rubric_judge", 1.0, {"engine": BILLED})]
 
 
-async def judged(collector: Collector, budget: JudgeBudget, tasks: int = 4, weight: float = 1.0) -> None:
+async def judged_batch(collector: Collector, budget: JudgeBudget, tasks: int = 4, weight: float = 1.0) -> None:
     """Collect one rollout for each task, which a scripted judge scores, and end the runs one after another."""
     scorers = [ScorerSpec("rubric_judge", weight, {"engine": BILLED})]
     specs = [a_task(f"Question {n}?") for n in range(tasks)]
@@ -44,7 +44,7 @@ async def progress(collector: Collector) -> rollouts.BatchStatus:
 async def test_a_batch_whose_judges_have_spent_their_calls_stops_and_counts_nothing_as_0(
     collector: Collector, sql: Sql
 ) -> None:
-    await judged(collector, JudgeBudget(max_calls=2), tasks=3)
+    await judged_batch(collector, JudgeBudget(max_calls=2), tasks=3)
     for one in await collector.members():
         if one.ended_at is None:
             await collector.end(one.run_id, "an answer")
@@ -58,7 +58,7 @@ async def test_a_batch_whose_judges_have_spent_their_calls_stops_and_counts_noth
 
 
 async def test_the_runs_of_a_stopped_batch_are_cancelled_and_not_collected_in_vain(collector: Collector) -> None:
-    await judged(collector, JudgeBudget(max_calls=0), tasks=1)
+    await judged_batch(collector, JudgeBudget(max_calls=0), tasks=1)
     await collector.collect(
         *(a_task(f"Other {n}?") for n in range(3)), size=1, scorers=SCORERS,
         judge_budget=JudgeBudget(max_calls=0),
@@ -73,7 +73,7 @@ async def test_the_runs_of_a_stopped_batch_are_cancelled_and_not_collected_in_va
 
 
 async def test_a_batch_without_a_limit_counts_what_its_judges_use(collector: Collector) -> None:
-    await judged(collector, NO_JUDGE_LIMIT, tasks=2)
+    await judged_batch(collector, NO_JUDGE_LIMIT, tasks=2)
     batch = await progress(collector)
     assert (batch.batch.judge_calls, batch.batch.stop_reason, batch.progress.complete) == (2, "", 2)
 
@@ -116,7 +116,7 @@ def test_what_is_left_of_a_budget_is_never_negative() -> None:
 
 
 async def test_an_evaluation_whose_judges_have_spent_their_budget_is_no_result(collector: Collector) -> None:
-    await judged(collector, JudgeBudget(max_calls=0), tasks=1)
+    await judged_batch(collector, JudgeBudget(max_calls=0), tasks=1)
     batch = (await progress(collector)).batch
     setup = EvaluationSetup("test", [], "counting", "planner")
     with pytest.raises(Conflict, match="judges had spent their budget"):

@@ -111,7 +111,7 @@ async def test_a_scope_names_only_what_the_tenant_has_and_the_error_says_which_t
     await ingest(collector.database, other, tmp_path / "theirs", "theirs")
     await tool_policies.put_policy(collector.database, other, "theirs", CALCULATES_ONLY)
     await ingest(collector.database, LOCAL_TENANT, tmp_path / "ours", "ours")
-    refused: dict[str, dict[str, Any]] = {
+    unknown: dict[str, dict[str, Any]] = {
         "collections": {"collections": ["ours", "theirs"]},
         "sources": {"sources": [str(uuid4())]},
         "tool_policy": {"tool_policy": "theirs"},
@@ -119,7 +119,7 @@ async def test_a_scope_names_only_what_the_tenant_has_and_the_error_says_which_t
         "pages": {"pages": ["https://example.org/never-read"]},
         "code": {"environment": "train-1@50", "code": True},
     }
-    for name, scope in refused.items():
+    for name, scope in unknown.items():
         with pytest.raises(InvalidInput) as error:
             await tasks.store_tasks(collector.database, LOCAL_TENANT, "d", [a_task(scope=scope, name="t7")])
         assert (error.value.field, bool(error.value.remedy)) == (f"tasks.t7.scope.{name}", True)
@@ -205,13 +205,13 @@ async def test_a_rollout_reads_the_recorded_text_of_a_page_although_the_site_say
     )
     live = await ended_tools(platform, await created(platform, "surfing", {"web": True}, web_graphs.GRAPHS))
     assert [one["status"] for one in live] == ["ok", "ok"]
-    asked, site.pages["/tides"] = len(site.requests), Reply(page_of("The sun does it."))
+    requests_before, site.pages["/tides"] = len(site.requests), Reply(page_of("The sun does it."))
     batch = await created(platform, "surfing", {"pages": [url]}, web_graphs.GRAPHS)
     assert list(batch.batch.request["pins"]["pages"]) == [url]
     searched, page = await ended_tools(platform, batch)
     assert [hit["url"] for hit in searched["content"]["results"]] == [url]
     assert "The moon pulls the sea" in page["content"]["text"]
-    assert len(site.requests) == asked, "nothing was fetched"
+    assert len(site.requests) == requests_before, "nothing was fetched"
 
 
 async def test_rollouts_have_the_approved_tools_of_their_batch_or_fail(

@@ -22,10 +22,10 @@ class StageCost:
     def describe(self) -> str:
         """Return the cost in one line."""
         used = self.rollouts
-        judged = f" · judges: {used.judge_calls} calls, {used.judge_cost_usd:.4f} USD" if used.judge_calls else ""
+        of_judges = f" · judges: {used.judge_calls} calls, {used.judge_cost_usd:.4f} USD" if used.judge_calls else ""
         return (
             f"{self.name}: {self.seconds:.1f} s, {used.rollouts} rollouts, {used.tokens} tokens, "
-            f"{used.cost_usd:.4f} USD{judged}"
+            f"{used.cost_usd:.4f} USD{of_judges}"
         )
 
 

@@ -21,14 +21,14 @@ async def read_job_record(database: Database, tenant_id: UUID, job: str) -> dict
     `job` is an id or its last characters. Raises NotFound and InvalidInput.
     """
     id = await training_jobs.resolve_job_id(database, tenant_id, job)
-    found = await training_jobs.get_job(database, tenant_id, id)
-    last = max(found.job.step - 1, 0)
+    job_with_ledger = await training_jobs.get_job(database, tenant_id, id)
+    last = max(job_with_ledger.job.step - 1, 0)
     metrics = await training_jobs.list_metrics(database, tenant_id, id, last, None, 500)
     events = await training_jobs.list_events(database, tenant_id, id, None, 200)
     return {
-        **asdict(found.job),
-        "seconds_left": found.seconds_left,
-        "ledger": dict(found.ledger),
+        **asdict(job_with_ledger.job),
+        "seconds_left": job_with_ledger.seconds_left,
+        "ledger": dict(job_with_ledger.ledger),
         "metrics": {m.name: m.value for m in metrics},
         "events": [asdict(event) for event in events],
     }

@@ -58,5 +58,5 @@ def rank_pages(pages: Sequence[RecordedPageRow], query: str) -> tuple[MergedHit,
     """Return the pages that contain words of the query: those with the most words first, equal ones by URL."""
     words = set(tokenize_answer(query))
     counts = {page.url: len(words.intersection(tokenize_answer(f"{page.title} {page.text}"))) for page in pages}
-    found = sorted((page for page in pages if counts[page.url]), key=lambda page: (-counts[page.url], page.url))
-    return tuple(MergedHit(SearchHit(one.url, one.title, one.text[:SNIPPET_CHARS]), (ENGINE,)) for one in found)
+    ranked = sorted((page for page in pages if counts[page.url]), key=lambda page: (-counts[page.url], page.url))
+    return tuple(MergedHit(SearchHit(one.url, one.title, one.text[:SNIPPET_CHARS]), (ENGINE,)) for one in ranked)

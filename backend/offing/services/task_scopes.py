@@ -81,15 +81,15 @@ async def pin_scopes(
 
     Raises InvalidInput that names the task, the field and the remedy, also for what belongs to another tenant.
     """
-    given = [one for one in scopes if one.scope]
-    await _check_collections(connection, tenant_id, given)
-    await _check_sources(connection, tenant_id, given)
-    for one in given:
+    named_scopes = [one for one in scopes if one.scope]
+    await _check_collections(connection, tenant_id, named_scopes)
+    await _check_sources(connection, tenant_id, named_scopes)
+    for one in named_scopes:
         _check_environment(one)
     return ScopePins(
-        _pin_servers(given, servers or McpServerRegistry()),
-        await _pin_pages(connection, tenant_id, given),
-        await _pin_policies(connection, given),
+        _pin_servers(named_scopes, servers or McpServerRegistry()),
+        await _pin_pages(connection, tenant_id, named_scopes),
+        await _pin_policies(connection, named_scopes),
     )
 
 
@@ -105,22 +105,22 @@ def check_pinned_servers(pins: ScopePins, servers: McpServerRegistry | None) -> 
 
 
 async def _check_collections(connection: Connection, tenant_id: UUID, scopes: Iterable[NamedScope]) -> None:
-    wanted = {name: one.task for one in scopes for name in one.scope.get("collections", ())}
-    present = await library.list_present_collections(connection, tenant_id, list(wanted))
-    for name in wanted.keys() - present:
+    tasks_by_name = {name: one.task for one in scopes for name in one.scope.get("collections", ())}
+    present = await library.list_present_collections(connection, tenant_id, list(tasks_by_name))
+    for name in tasks_by_name.keys() - present:
         raise InvalidInput(
-            f"tasks.{wanted[name]}.scope.collections",
+            f"tasks.{tasks_by_name[name]}.scope.collections",
             f"there is no collection {name!r} in the library",
             "Ingest its documents first, or name another collection.",
         )
 
 
 async def _check_sources(connection: Connection, tenant_id: UUID, scopes: Iterable[NamedScope]) -> None:
-    wanted = {UUID(str(id)): one.task for one in scopes for id in one.scope.get("sources", ())}
-    present = await library.list_present_sources(connection, tenant_id, list(wanted))
-    for id in wanted.keys() - present:
+    tasks_by_name = {UUID(str(id)): one.task for one in scopes for id in one.scope.get("sources", ())}
+    present = await library.list_present_sources(connection, tenant_id, list(tasks_by_name))
+    for id in tasks_by_name.keys() - present:
         raise InvalidInput(
-            f"tasks.{wanted[id]}.scope.sources",
+            f"tasks.{tasks_by_name[id]}.scope.sources",
             f"there is no source {id} in the library",
             "Name the id of a source as `offing documents list` shows it.",
         )
@@ -164,11 +164,11 @@ def _get_pin(servers: McpServerRegistry, name: str) -> str:
 
 
 async def _pin_pages(connection: Connection, tenant_id: UUID, scopes: Iterable[NamedScope]) -> dict[str, str]:
-    wanted = {url: one.task for one in scopes for url in one.scope.get("pages", ())}
-    recorded = await web_pages.find_recorded_texts(connection, tenant_id, list(wanted))
-    for url in wanted.keys() - recorded.keys():
+    tasks_by_name = {url: one.task for one in scopes for url in one.scope.get("pages", ())}
+    recorded = await web_pages.find_recorded_texts(connection, tenant_id, list(tasks_by_name))
+    for url in tasks_by_name.keys() - recorded.keys():
         raise InvalidInput(
-            f"tasks.{wanted[url]}.scope.pages",
+            f"tasks.{tasks_by_name[url]}.scope.pages",
             f"the page {url} is not recorded",
             "Let a run with access to the web read it first, or use `web` to read live pages.",
         )
@@ -176,17 +176,17 @@ async def _pin_pages(connection: Connection, tenant_id: UUID, scopes: Iterable[N
 
 
 async def _pin_policies(connection: Connection, scopes: Iterable[NamedScope]) -> dict[str, Mapping[str, Any]]:
-    wanted = {str(one.scope["tool_policy"]): one.task for one in scopes if one.scope.get("tool_policy")}
+    tasks_by_name = {str(one.scope["tool_policy"]): one.task for one in scopes if one.scope.get("tool_policy")}
     pinned: dict[str, Mapping[str, Any]] = {}
-    for name, task in wanted.items():
+    for name, task in tasks_by_name.items():
         try:
-            kept = await named_tool_policies.get_policy(connection, name)
+            stored = await named_tool_policies.get_policy(connection, name)
         except NotFound:
-            kept = None
-        if kept is None or kept.policy is None:
-            cause = "there is no" if kept is None else "this version of Offing cannot read the"
+            stored = None
+        if stored is None or stored.policy is None:
+            cause = "there is no" if stored is None else "this version of Offing cannot read the"
             problem = f"{cause} tool policy {name!r}"
             remedy = "Keep one under this name with `offing tool-policy save`, or name another."
             raise InvalidInput(f"tasks.{task}.scope.tool_policy", problem, remedy)
-        pinned[name] = kept.policy.to_json()
+        pinned[name] = stored.policy.to_json()
     return pinned

@@ -59,11 +59,11 @@ def parse_chosen_words(text: str, inputs: PlannerInput) -> Plan | InvalidOutput:
 
 def write_chosen_words(output: Plan, inputs: PlannerInput) -> str:
     """Write a search for words of the question as their letters. Raises ValueError for another plan."""
-    wanted = str((output.args or {}).get("query", "")).split()
+    query_words = str((output.args or {}).get("query", "")).split()
     by_word = {word: letter for letter, word in zip(ascii_letters, list_words(inputs.question), strict=False)}
-    if output.tool != SEARCH_TOOL or not wanted or not all(word in by_word for word in wanted):
+    if output.tool != SEARCH_TOOL or not query_words or not all(word in by_word for word in query_words):
         raise ValueError("The plan is no search for words of the question; use another prompt format.")
-    return "".join(by_word[word] for word in wanted)
+    return "".join(by_word[word] for word in query_words)
 
 
 def plan_search(words: list[str]) -> Plan:
