@@ -32,7 +32,7 @@ _WORDS = re.compile(r"[A-Za-z][\w.\-() ]{3,60}")
 def list_sections(text: str) -> list[tuple[str, str]]:
     """Return the headings whose section begins with a paragraph of plain text, each with this paragraph."""
     parts = _HEADING.split(text)
-    sections = []
+    sections = list[tuple[str, str]]()
     for heading, body in zip(parts[1::2], parts[2::2], strict=True):
         title = _ANCHOR.sub("", heading).replace("`", "").strip()
         paragraphs = (" ".join(part.split()) for part in body.strip().split("\n\n")[:MAX_PARAGRAPHS])

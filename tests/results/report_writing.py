@@ -25,11 +25,10 @@ from offing_world.agentflow.compact_format import plan_look_up
 from offing_world.agentflow.compact_report import build_cited_report, list_shown_records, render_record_fact
 from offing_world.agentflow.rule_roles import PLANNER_RULES
 from offing_world.compact_notation import build_entity_index, render_compact_question, render_compact_relation
-from offing_world.compositions import Compositions
 from offing_world.lookup_rules import UNKNOWN_ANSWER, fact_from_record, list_learned_facts
 from offing_world.question_solver import KnownFact, LookUp
 from offing_world.semantics import RELATIONS
-from offing_world.tasks import WorldTask, generate_tasks
+from offing_world.tasks import WorldTask
 from tests.graphs.in_memory_context import InMemoryContext
 from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Point, Size
@@ -65,15 +64,6 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Composed(Questions):
-    """Questions of which one part of the compositions is trained and the other is held out."""
-
-    def _of(self, world: str, seed: int) -> Iterator[WorldTask]:
-        part = Compositions.HELD_OUT if world.startswith("heldout") else Compositions.TRAINED
-        return generate_tasks(world, hops=self.hops, kinds=self.kinds or None, seed=seed, compositions=part)
-
-
-@dataclass(frozen=True, slots=True)
 class Plans:
     """The sizes of a run."""
 
@@ -85,8 +75,8 @@ class Plans:
     lesson: Imitation
 
 
-QUESTIONS = Composed(hops=(1, 3), kinds=("lookup",))
-TESTED = Composed(hops=(2, 3), kinds=("lookup",))
+QUESTIONS = Questions(hops=(1, 3), kinds=("lookup",))
+TESTED = Questions(hops=(2, 3), kinds=("lookup",))
 """Questions of one relation are never held out."""
 HOW = How(turns=10, most=16)
 PLANS = {

@@ -296,8 +296,8 @@ def test_advantages_of_a_hundred_thousand_turns_take_much_less_than_a_second() -
 # GiGPO ------------------------------------------------------------------------------------------------------------
 
 
-def gigpo_of(*groups: RolloutGroup, **options: Any) -> list[list[float]]:
-    """The advantages of each turn, as lists of equal tokens."""
+def gigpo_of(*groups: RolloutGroup, **options: Any) -> list[float]:
+    """The advantage of each turn."""
     step = a_step(a_pipeline(advantage={"name": "gigpo", "gamma": 0.5, **options}), groups)
     return by_turn(step.batch, step.advantage)
 

@@ -26,6 +26,10 @@ class EventSink(Protocol):
 
     def send(self, name: str, data: Any) -> None: ...
 
+    async def settle(self) -> None:
+        """Return when all events that were sent are stored."""
+        ...
+
     async def end(self) -> None: ...
 
 
@@ -71,6 +75,9 @@ class ClaimStream:
             self._delete(stale)
         if not self._earlier.take(name, encoded):
             self.sender.send(StreamEvent(name, encoded, step))
+
+    async def settle(self) -> None:
+        await self.sender.settle()
 
     async def end(self) -> None:
         """Wait until everything was sent. Events of earlier claims that did not come again are deleted."""

@@ -373,7 +373,7 @@ class Slice:
         if self._langgraph is not None:
             was_lost = self._claim.lease_expired or self._fence.epoch > 0
             await self._langgraph.open_stream(loaded_run.active_run.paths, loaded_run.superstep, was_lost=was_lost)
-            checkpointer.set_before_commit(self._langgraph.stream.sender.settle)
+            checkpointer.set_before_commit(self._langgraph.stream.settle)
             invocation = self._langgraph.build_invocation(has_begun=loaded_run.has_begun_graph)
             how |= {"durability": self._langgraph.durability, "invocation": invocation, "read_state": True}
         self._progress = await execute_graph(
@@ -499,7 +499,7 @@ class Slice:
             if release.status not in TERMINAL_STATUSES or not self._writes_at_exit:
                 await checkpointer.flush(connection)
             if self._langgraph is not None:
-                await self._langgraph.stream.sender.settle()
+                await self._langgraph.stream.settle()
             if self._langgraph is not None and release.status in TERMINAL_STATUSES:
                 await self._langgraph.record_end(connection, release, self._progress)
             await runs.release_run(connection, self._fence, release)
