@@ -7,7 +7,7 @@ from typing import Any
 from fastapi.routing import iter_route_contexts
 from starlette.applications import Starlette
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, get_route_path
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -62,12 +62,18 @@ class RouteChoice:
     def _find_own(self, scope: Scope) -> bool:
         own = _find_match(self.router.routes, scope)
         if own is not Match.PARTIAL:
-            return own is Match.FULL or _first_segment(get_route_path(scope)) not in self._segments
+            return own is Match.FULL or _first_segment(_path_below_prefix(scope)) not in self._segments
         return _find_match(self.system.router.routes, scope) is not Match.FULL
 
 
 def _first_segment(path: str) -> str:
     return path.lstrip("/").partition("/")[0]
+
+
+def _path_below_prefix(scope: Scope) -> str:
+    """Return the path below the prefix at which the application is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def _find_match(routes: list[BaseRoute], scope: Scope) -> Match:
