@@ -33,6 +33,7 @@ import * as shares from "@/shared/api/shares";
 import { reportVersionsQuery, stepsWithPayloadQuery } from "@/shared/api/step-payloads";
 import { threadQuery } from "@/shared/api/threads";
 import * as training from "@/shared/api/training";
+import * as signals from "@/shared/api/training-signals";
 import { trajectoryQuery } from "@/shared/api/trajectories";
 import { createEngine } from "@/shared/model-setup/use-default-model";
 
@@ -222,6 +223,9 @@ test("an ended run is read, exported, rated and followed up", async () => {
   await reports.createRating(run.id, { sentence_id: "s1", value: 1, correction: "" });
   await reports.createRating(run.id, { sentence_id: null, value: -1, correction: "Name the river." });
   await client.fetchQuery(reports.ratingsQuery(run.id));
+  await signals.setTrainingConsent(run.id, true);
+  await signals.correctAnswer(run.id, "The Rhine.");
+  await client.fetchQuery(signals.trainingSignalsQuery(run.id));
   const next = await runs.createRun(buildFollowUp(run, "And the lakes?", 4, "research"), "contract-2");
   expect(next.thread_id).toBe(run.thread_id);
   await runs.cancelRun(next.id, "discard");

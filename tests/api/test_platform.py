@@ -240,7 +240,7 @@ async def test_a_program_that_probes_for_another_api_gets_no_page_as_its_answer(
 
 def test_every_page_of_the_web_ui_can_be_opened_without_a_browser() -> None:
     routes = (Path(__file__).parents[2] / "frontend/src/app/router.tsx").read_text()
-    first = {path.split("/")[1] for path in re.findall(r'getParentRoute: \(\) => rootRoute,\s*path: "([^"]*)"', routes)}
+    first = {path.split("/")[1] for path in re.findall(r'<Route path="([^"]*)"', routes)}
     assert first == web_ui.PAGES - {"."}
 
 

@@ -258,7 +258,7 @@ def test_an_environment_has_its_tools_rules_and_tasks() -> None:
 async def test_an_environment_answers_the_roles_that_it_extends(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = open_registry.__wrapped__()["agentflow"]
     planner = next(role for role in graph.roles if role.name == "planner")
-    assert set(planner.rules) == {"guess", "oracle", "random"}
+    assert set(planner.rules) == {"guess", "oracle", "random", "random-words"}
     run = await simulate_run(graph, "who?", rules={"planner": "guess"}, budget=Budget(max_turns=1))
     assert [step.title for step in run.list_steps(StepKind.PLAN)] == ["Guess"]
     uninstall(monkeypatch)

@@ -406,6 +406,9 @@ BATCH_EXAMPLE: Example = {
         "mean_reward": 0.41,
     },
     "created_at": TIMESTAMP,
+    "pins": {},
+    "judges": {"max_calls": None, "max_cost_usd": None, "calls": 0, "cost_usd": "0"},
+    "stop_reason": "",
     "cancelled_at": None,
 }
 

@@ -264,7 +264,7 @@ async def set_version_state(database: Database, tenant_id: UUID, version_id: UUI
             return row
         if state not in ALLOWED_TRANSITIONS[row.state]:
             after = ", ".join(sorted(ALLOWED_TRANSITIONS[row.state])) or "none"
-            raise Conflict(f"{row.label} is {row.state}.", f"Possible next states: {after}.")
+            raise Conflict(f"The version {row.label} is {row.state}.", f"Possible next states: {after}.")
         before = (
             await policy_versions.find_version_in_state(connection, row.name, "active") if state == "active" else None
         )

@@ -195,7 +195,7 @@ def test_a_report_in_text_takes_the_question_for_a_title_it_lacks() -> None:
 
 def test_every_text_prompt_states_its_format_and_every_role_has_rules() -> None:
     assert [role.find_format("text") is not None for role in graph.roles] == [True] * 5
-    assert set(extend_role(PLANNER).rules) == {"oracle", "random"}
+    assert set(extend_role(PLANNER).rules) == {"oracle", "random", "random-words"}
     others: list[Any] = [ANALYST, EXECUTOR, VERIFIER, GENERATOR]
     assert all(set(extend_role(role).rules) == {"world"} for role in others)
     form = ANALYST.find_format("text")

@@ -7372,7 +7372,14 @@ export interface components {
          *       "graph": "agentflow",
          *       "group_size": 8,
          *       "id": "01980000-0000-7000-8000-000000000010",
+         *       "judges": {
+         *         "calls": 0,
+         *         "cost_usd": "0",
+         *         "max_calls": null,
+         *         "max_cost_usd": null
+         *       },
          *       "name": "first",
+         *       "pins": {},
          *       "progress": {
          *         "complete": 79,
          *         "created_groups": 200,
@@ -7395,6 +7402,7 @@ export interface components {
          *         }
          *       ],
          *       "seed": 0,
+         *       "stop_reason": "",
          *       "tags": [
          *         "pilot"
          *       ]
@@ -7451,7 +7459,14 @@ export interface components {
          *           "graph": "agentflow",
          *           "group_size": 8,
          *           "id": "01980000-0000-7000-8000-000000000010",
+         *           "judges": {
+         *             "calls": 0,
+         *             "cost_usd": "0",
+         *             "max_calls": null,
+         *             "max_cost_usd": null
+         *           },
          *           "name": "first",
+         *           "pins": {},
          *           "progress": {
          *             "complete": 79,
          *             "created_groups": 200,
@@ -7474,6 +7489,7 @@ export interface components {
          *             }
          *           ],
          *           "seed": 0,
+         *           "stop_reason": "",
          *           "tags": [
          *             "pilot"
          *           ]
