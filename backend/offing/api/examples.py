@@ -706,7 +706,9 @@ EXAMPLES: dict[str, Example] = {
     "DistillIn": {"engine": {"engine": "litellm", "model": "openai/gpt-5-mini"}, "max_cost_usd": 0.5},
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,
     "PromptLibraryOut": prompt_libraries.PROMPT_LIBRARY_EXAMPLE,
-    "TrainingJobOut": {name: value for name, value in training_jobs.JOB_EXAMPLE.items() if name != "ledger"},
+    "TrainingJobOut": {
+        name: value for name, value in training_jobs.JOB_EXAMPLE.items() if name not in ("ledger", "seconds_left")
+    },
     "TrainingJobDetail": training_jobs.JOB_EXAMPLE,
     "TrainingJobPage": {"items": [], "next": None},
     "TrainingMetricList": training_jobs.METRICS_EXAMPLE,

@@ -450,6 +450,7 @@ PROBLEM_TEXTS = TextCatalog(
         "adapter_needs_parent": "an adapter needs a parent version or a base model",
         "give_one_of_two": "Give one of the two.",
         "version_blocked": "{policy} is blocked",
+        "send_one_to_characters": "Send 1 to {count} characters.",
         "version_state": "The version {policy} is {state}.",
         "possible_states": "Possible next states: {names}.",
         "use_above_zero_to": "Use more than 0, up to {most}.",

@@ -25,7 +25,7 @@ RUN = UUID("019aa6f0-3c1e-7b50-8d1f-2f6a1f6f2a11")
 
 NOT_SHOWN_BY_THE_PAGE = (
     # The command line, and the processes of an installation when they start.
-    "api/__main__.py",
+    "api/process.py",
     "cli/",
     "datasets/",
     "exports/",
@@ -43,9 +43,14 @@ NOT_SHOWN_BY_THE_PAGE = (
     "services/graph_folders.py",
     "services/graph_offers.py",
     "services/policy_files.py",
+    "services/project_http.py",
     "services/promotion.py",
+    "services/promotion_gate.py",
     "services/recordings.py",
     "services/rollouts.py",
+    "services/run_tasks.py",
+    "services/scorer_pins.py",
+    "services/task_scopes.py",
     "services/tasks.py",
     "services/tool_backends.py",
     "services/trajectories.py",

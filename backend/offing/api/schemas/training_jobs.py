@@ -198,6 +198,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "waiting_for": "",
     "phase": "step 12",
     "step": 12,
+    "planned_steps": 60,
     "groups": 384,
     "rollouts": 2950,
     "produced_version_id": None,
@@ -206,6 +207,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "created_at": "2026-11-21T09:00:00Z",
     "started_at": "2026-11-21T09:00:02Z",
     "ended_at": None,
+    "seconds_left": 290.0,
     "ledger": {"used": 2950, "zero_advantage": 122},
 }
 """Example of TrainingJobDetail for the OpenAPI document."""

@@ -443,6 +443,7 @@ export const PROBLEM_TEXTS: TextsByCode<Schemas["ProblemTextCode"]> = {
   adapter_needs_parent: () => t`an adapter needs a parent version or a base model`,
   give_one_of_two: () => t`Give one of the two.`,
   version_blocked: ({ policy }) => t`${policy} is blocked`,
+  send_one_to_characters: ({ count }) => t`Send 1 to ${count} characters.`,
   version_state: ({ policy, state }) => t`The version ${policy} is ${state}.`,
   possible_states: ({ names }) => t`Possible next states: ${names}.`,
   use_above_zero_to: ({ most }) => t`Use more than 0, up to ${most}.`,
