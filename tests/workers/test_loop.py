@@ -1,5 +1,6 @@
 """The closed loop on real workers and the real engine, in miniature: what it makes and decides, and being cut short."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,7 +99,10 @@ async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_m
     config = parse_loop_config(
         SMALL | {"compare": {"algorithm": "sft", "max_steps": 1, "pipeline": {"selectors": [], "view": WITH_REJECTED}}}
     )
-    closed = await run_training_loop(context, config)
+    progress = list[str]()
+    closed = await run_training_loop(replace(context, show_progress=progress.append), config)
+    assert any(re.fullmatch(r"demonstrations: \d+ of 24 rollouts(, .+ left)?", text) for text in progress)
+    assert any(re.match(r"evaluating planner@\d+, sampled: \d of 8 rollouts", text) for text in progress)
     assert [(one.mode, len(one.rewards)) for one in closed.after] == [("sampled", 8), ("greedy", 8)]
     assert sql("select name, version, state from app.policy_version where state = 'active'") == [
         ("planner", (closed.after if closed.promoted else closed.before)[0].version.version, "active")

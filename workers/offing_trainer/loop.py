@@ -17,7 +17,7 @@ from offing.core.errors import Conflict, Unavailable
 from offing.core.judge_budget import NO_JUDGE_LIMIT
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
-from offing.core.time_left import describe_time_left
+from offing.core.time_left import describe_time_left, estimate_seconds_left
 from offing.models.policy_folder import hash_policy
 from offing.services import policies, promotion, tasks, training_jobs
 from offing.services.graphs import get_graph
@@ -97,6 +97,8 @@ class LoopContext:
     report: Callable[[str], None]
     show_progress: Callable[[str], None] = lambda text: None
     """Called often with text about rollouts that the loop waits for."""
+    read_clock: Callable[[], float] = time.monotonic
+    """Returns seconds that only increase."""
 
 
 async def run_training_loop_with_retry(context: LoopContext, config: LoopConfig) -> LoopResult:
@@ -117,7 +119,7 @@ async def run_training_loop(context: LoopContext, config: LoopConfig) -> LoopRes
 
     Raises the errors of its parts, and Conflict for a failed job.
     """
-    costs = CostRecorder(context.collector.database, context.tenant_id, time.monotonic, context.report)
+    costs = CostRecorder(context.collector.database, context.tenant_id, context.read_clock, context.report)
     start = await _prepare_start(context, config)
     context.report(f"the initial version is {start.label}")
     await costs.end_stage("start", f"{config.name}/{config.seed}/demonstrations/")
@@ -203,13 +205,10 @@ async def _register_random_policy(context: LoopContext, config: LoopConfig) -> P
 
 async def _collect_demonstrations(context: LoopContext, config: LoopConfig) -> UUID:
     start, collect = config.start, config.collect
-    task_ids: list[UUID] = []
-    if collect.dataset:
-        task_ids = await _draw_dataset_tasks(context, collect.dataset, start.demonstration_count, config.seed)
-    for nth, world in enumerate(() if collect.dataset else start.worlds):
-        count = _split_evenly(start.demonstration_count, len(start.worlds), nth)
-        drawn = TaskSample(world, count, start.hops, collect.question_kinds or None, config.seed, collect.compositions)
-        task_ids += await _store_tasks(context, drawn)
+    sample = TaskSample(
+        "", start.demonstration_count, start.hops, collect.question_kinds or None, config.seed, collect.compositions
+    )
+    task_ids = await _draw_tasks(context, collect.dataset, start.worlds, sample)
     context.report(f"{len(task_ids)} demonstrations")
     demonstrator = parse_engine(start.engine).model_copy(update={"prompt_format": collect.prompt_format})
     return await _run_batch(context, config, task_ids, demonstrator, "demonstrations", ("loop",))
@@ -221,14 +220,9 @@ async def _evaluate(context: LoopContext, config: LoopConfig, version: PolicyVer
     All versions are evaluated on the same tasks with the same seeds.
     """
     await context.collector.deploy_version(context.tenant_id, version)
-    evaluate, task_ids = config.evaluate, list[UUID]()
-    if evaluate.dataset:
-        task_ids = await _draw_dataset_tasks(context, evaluate.dataset, evaluate.task_count, evaluate.seed)
-    for nth, world in enumerate(() if evaluate.dataset else evaluate.worlds):
-        count = _split_evenly(evaluate.task_count, len(evaluate.worlds), nth)
-        kinds = config.collect.question_kinds or None
-        drawn = TaskSample(world, count, evaluate.hops, kinds, evaluate.seed, evaluate.compositions)
-        task_ids += await _store_tasks(context, drawn)
+    evaluate, kinds = config.evaluate, config.collect.question_kinds or None
+    sample = TaskSample("", evaluate.task_count, evaluate.hops, kinds, evaluate.seed, evaluate.compositions)
+    task_ids = await _draw_tasks(context, evaluate.dataset, evaluate.worlds, sample)
     return tuple([await _evaluate_mode(context, config, version, mode, task_ids) for mode in SAMPLING_MODES])
 
 
@@ -325,16 +319,20 @@ async def _run_training_job(
     return await policies.get_version(database, context.tenant_id, job.produced_version_id), job.id
 
 
-async def _draw_dataset_tasks(context: LoopContext, dataset: str, count: int, seed: int) -> list[UUID]:
-    """Draw random tasks of a stored dataset, each at most once. Raises InvalidInput if there are none."""
-    database = context.collector.database
-    return await tasks.list_dataset_task_ids(database, context.tenant_id, dataset, count, seed=seed)
+async def _draw_tasks(context: LoopContext, dataset: str, worlds: Sequence[str], sample: TaskSample) -> list[UUID]:
+    """Draw random tasks of a stored dataset, or store tasks of worlds, which provide about as many each.
 
-
-async def _store_tasks(context: LoopContext, drawn: TaskSample) -> list[UUID]:
-    if not drawn.count:
-        return []
-    return await tasks.store_sampled_tasks(context.collector.database, context.tenant_id, drawn)
+    `sample` says how many and which, for each of the worlds. Raises InvalidInput for a dataset without tasks.
+    """
+    database, tenant_id = context.collector.database, context.tenant_id
+    if dataset:
+        return await tasks.list_dataset_task_ids(database, tenant_id, dataset, sample.count, seed=sample.seed)
+    task_ids = list[UUID]()
+    for nth, world in enumerate(worlds):
+        if count := _split_evenly(sample.count, len(worlds), nth):
+            part = replace(sample, spec=world, count=count)
+            task_ids += await tasks.store_sampled_tasks(database, tenant_id, part)
+    return task_ids
 
 
 async def _run_batch(
@@ -369,11 +367,14 @@ async def _run_batch(
 
 def _progress_of_batch(context: LoopContext, what: str) -> ProgressCallback:
     """Return a callback that shows text such as `demonstrations: 240 of 3,000 rollouts, about 3 minutes left`."""
-    began = time.monotonic()
+    began: tuple[float, int] | None = None
 
     def show(done: int, total: int) -> None:
-        seconds = (time.monotonic() - began) / done * (total - done) if done else None
-        left = describe_time_left(seconds)
+        nonlocal began
+        now = context.read_clock()
+        began = began or (now, done)  # an interrupted batch goes on with rollouts that are done
+        seconds = [(now - began[0]) / (done - began[1])] if done > began[1] else []
+        left = describe_time_left(estimate_seconds_left(seconds, total - done))
         context.show_progress(f"{what}: {done:,} of {total:,} rollouts{left and f', {left}'}")
 
     return show

@@ -22,7 +22,8 @@ from offing.models.engine import UsageMeter
 from offing.scorers import SCORERS, Scorer, ScorerResult, ScoringFailure, ScoringInput
 from offing.services.judge_meter import JudgeMeter
 from offing.services.providers import TenantProviders
-from offing.storage import judge_budgets, rewards, rollout_batches, rollouts
+from offing.services.rollouts import cancel_runs_of_batch
+from offing.storage import judge_budgets, rewards, rollouts
 from offing.storage.pool import Connection, Database
 from offing.storage.rewards import NewScore
 from offing.storage.rollouts import LockedGroup, UnfinalizedRollout
@@ -223,12 +224,7 @@ async def _stop_batch(database: Database, tenant_id: UUID, batch_id: UUID) -> No
     """Stop a batch whose judges have spent their budget: cancel its runs, so that none is collected and not scored."""
     async with database.transaction(tenant_id) as connection:
         await judge_budgets.stop_batch(connection, batch_id)
-    while True:
-        async with database.transaction(tenant_id) as connection:
-            if not await rollout_batches.cancel_unclaimed_runs(connection, tenant_id, batch_id, MAX_ROLLOUTS_PER_SWEEP):
-                break
-    async with database.transaction(tenant_id) as connection:
-        await rollout_batches.request_cancel_of_running(connection, batch_id)
+    await cancel_runs_of_batch(database, tenant_id, batch_id)
 
 
 async def _store_scores_later(

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+COMMAND_LINE = "command line"
+"""Name of the person under which requests of the command line are recorded."""
+
 MAX_LISTED_VERSIONS = 100
 """Maximum number of versions of a report that are listed. The latest are listed."""
 

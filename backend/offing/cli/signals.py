@@ -1,22 +1,19 @@
 """`offing signals`: what people said about a run, and whether Offing may learn from it."""
 
 from typing import Literal
-from uuid import UUID
 
 from cyclopts import App
 
 from offing.cli.options import Json
-from offing.cli.show import run_with_database
+from offing.cli.show import COMMAND_LINE, get_run_id, run_with_database
 from offing.cli.terminal import print_json, strip_control
-from offing.core.errors import InvalidInput
 from offing.core.training_signal import TextOrigin, TrainingSignal
 from offing.services import training_signals
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
 from offing.storage.training_signals import TrainingConsent
 
 app = App(name="signals", help="Training signals: what people said about a run, and whether it may be learned from.")
-
-PERSON = "command line"
 
 CONSENTS = {"yes": True, "no": False, "default": None}
 
@@ -24,8 +21,13 @@ CONSENTS = {"yes": True, "no": False, "default": None}
 @app.command
 def show(run: str, *, json: Json = False) -> int:
     """Show what people said about a run, and whether it may be learned from."""
-    signals = run_with_database(lambda database: training_signals.list_signals(database, LOCAL_TENANT, _parse_id(run)))
-    consent = run_with_database(lambda database: training_signals.get_consent(database, LOCAL_TENANT, _parse_id(run)))
+
+    async def work(database: Database) -> tuple[list[TrainingSignal], TrainingConsent]:
+        id = await get_run_id(database, run)
+        signals = await training_signals.list_signals(database, LOCAL_TENANT, id)
+        return signals, await training_signals.get_consent(database, LOCAL_TENANT, id)
+
+    signals, consent = run_with_database(work)
     if json:
         return print_json({"may_learn": consent.may_learn, "signals": [_to_json(one) for one in signals]})
     print(_describe_consent(consent))
@@ -48,33 +50,27 @@ def correct(run: str, answer: str, *, text_origin: Literal["person", "model", "d
     text_origin
         Who wrote the words of the answer.
     """
-    stored = run_with_database(
-        lambda database: training_signals.correct_answer(
-            database, LOCAL_TENANT, _parse_id(run), answer, person=PERSON, text_origin=TextOrigin(text_origin)
+
+    async def work(database: Database) -> TrainingSignal:
+        id, origin = await get_run_id(database, run), TextOrigin(text_origin)
+        return await training_signals.correct_answer(
+            database, LOCAL_TENANT, id, answer, person=COMMAND_LINE, text_origin=origin
         )
-    )
-    print(stored.id)
+
+    print(run_with_database(work).id)
     return 0
 
 
 @app.command
 def consent(run: str, decision: Literal["yes", "no", "default"]) -> int:
     """Decide whether a run may be learned from. `default`: as the setting `training_opt_in` says."""
-    decided = run_with_database(
-        lambda database: training_signals.set_consent(
-            database, LOCAL_TENANT, _parse_id(run), CONSENTS[decision], person=PERSON
-        )
-    )
-    print(_describe_consent(decided))
+
+    async def work(database: Database) -> TrainingConsent:
+        id = await get_run_id(database, run)
+        return await training_signals.set_consent(database, LOCAL_TENANT, id, CONSENTS[decision], person=COMMAND_LINE)
+
+    print(_describe_consent(run_with_database(work)))
     return 0
-
-
-def _parse_id(run: str) -> UUID:
-    """Return the id of a run. Raises InvalidInput."""
-    try:
-        return UUID(run)
-    except ValueError as error:
-        raise InvalidInput("RUN", f"{run!r} is no id", "Use an id of `offing runs`.") from error
 
 
 def _describe_consent(consent: TrainingConsent) -> str:

@@ -8,16 +8,13 @@ from rich.console import Console
 from rich.table import Table
 
 from offing.cli.options import Flag, Json
-from offing.cli.show import run_with_database
+from offing.cli.show import COMMAND_LINE, run_with_database
 from offing.cli.terminal import print_json, strip_control
 from offing.services import run_tasks
 from offing.services.run_tasks import RunTask, TaskSet, TaskSetRequest
 from offing.storage.migrate import LOCAL_TENANT
 
 app = App(name="tasks", help="Tasks for training: make them from rated runs, and show where they come from.")
-
-COMMAND_LINE = "command line"
-"""Name under which a request of the command line is recorded."""
 
 REASONS = {
     "no_consent": "may not be learned from",

@@ -190,6 +190,13 @@ async def cancel_batch(database: Database, notifier: RunNotifier, tenant_id: UUI
     """Cancel every run of a batch and create or retry none. Finalized rollouts are kept. Raises NotFound."""
     async with database.transaction(tenant_id) as connection:
         await rollout_batches.cancel_batch(connection, batch_id)
+    for run in await cancel_runs_of_batch(database, tenant_id, batch_id):
+        await notifier.notify_control(run)
+    return await get_batch(database, tenant_id, batch_id)
+
+
+async def cancel_runs_of_batch(database: Database, tenant_id: UUID, batch_id: UUID) -> Sequence[UUID]:
+    """Cancel the waiting runs of a batch that was stopped, and request it of the others. Returns the others."""
     while True:
         async with database.transaction(tenant_id) as connection:
             if not await rollout_batches.cancel_unclaimed_runs(
@@ -197,10 +204,7 @@ async def cancel_batch(database: Database, notifier: RunNotifier, tenant_id: UUI
             ):
                 break
     async with database.transaction(tenant_id) as connection:
-        running = await rollout_batches.request_cancel_of_running(connection, batch_id)
-    for run in running:
-        await notifier.notify_control(run)
-    return await get_batch(database, tenant_id, batch_id)
+        return await rollout_batches.request_cancel_of_running(connection, batch_id)
 
 
 async def get_batch(database: Database, tenant_id: UUID, batch_id: UUID) -> BatchStatus:

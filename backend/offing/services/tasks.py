@@ -59,13 +59,13 @@ async def store_tasks(
         raise InvalidInput("tasks", f"the dataset {what}", "Give a name and at least one task.")
     async with database.transaction(tenant_id) as connection:
         await task_scopes.pin_scopes(connection, tenant_id, _name_scopes(specs_by_hash.values()), servers)
-    ids, new, pending = list[UUID](), 0, list(specs_by_hash.items())
+    ids, new, pending = list[UUID](), 0, list(specs_by_hash.values())
     for start in range(0, len(pending), MAX_TASKS_PER_TRANSACTION):
-        new_tasks = [_build_task(spec, digest) for digest, spec in pending[start : start + MAX_TASKS_PER_TRANSACTION]]
+        part = pending[start : start + MAX_TASKS_PER_TRANSACTION]
         async with database.transaction(tenant_id) as connection:
-            stored_ids = await tasks.store_tasks(connection, tenant_id, dataset.strip(), new_tasks)
-        new += sum(task.id == id for task, id in zip(new_tasks, stored_ids, strict=True))
-        ids += stored_ids
+            stored = await store_tasks_in(connection, tenant_id, dataset.strip(), part)
+        new += stored.new_count
+        ids += stored.task_ids
     return StoredTasks(ids, new)
 
 

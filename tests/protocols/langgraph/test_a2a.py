@@ -10,7 +10,7 @@ import pytest
 
 from offing.bus.run_streams import KeptEvent, StreamEvent
 from offing.clock import new_id
-from offing.protocols.langgraph.a2a_streams import AnswerDraft
+from offing.protocols.langgraph.a2a_streams import StreamedAnswer
 from offing.services import access
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -156,7 +156,7 @@ async def test_what_is_not_supported_is_rejected_by_its_name(http: httpx.AsyncCl
 
 
 def test_a_draft_is_withdrawn_with_its_message_and_follows_the_one_that_is_written() -> None:
-    draft = AnswerDraft()
+    draft = StreamedAnswer()
     assert draft.add(_event("a", "one ")) == ("one ", False)
     assert draft.add(_event("a", "two")) == ("two", True)
     assert draft.add(_event("b", "other")) == ("other", False)

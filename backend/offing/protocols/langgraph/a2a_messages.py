@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
-from offing.protocols.langgraph.bodies import Body
-from offing.protocols.langgraph.json_rpc import INVALID_PARAMS, RpcError
+from offing.protocols.langgraph.json_rpc import INVALID_PARAMS, RpcError, RpcParams
 from offing.services.langgraph_run_json import describe_failure, find_run_status
 from offing.services.langgraph_run_views import LangGraphRunView
 
@@ -32,38 +31,32 @@ STATES = {
 """States of tasks by the status of their runs."""
 
 
-class A2aBody(Body):
-    """Parameters of a method. Others are ignored, because newer versions of the protocol add some."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class PartIn(A2aBody):
+class PartIn(RpcParams):
     kind: str = Field(max_length=20)
     text: str | None = None
     data: dict[str, Any] | None = None
 
 
-class MessageIn(A2aBody):
+class MessageIn(RpcParams):
     role: Literal["user"]
     parts: Annotated[list[PartIn], Field(min_length=1, max_length=1000)]
     contextId: UUID | None = None
     taskId: UUID | None = None
 
 
-class SendConfiguration(A2aBody):
+class SendConfiguration(RpcParams):
     blocking: bool = True
     historyLength: Annotated[int, Field(ge=0, le=1000)] = 0
     pushNotificationConfig: dict[str, Any] | None = None
 
 
-class SendParams(A2aBody):
+class SendParams(RpcParams):
     message: MessageIn
     configuration: SendConfiguration | None = None
     metadata: dict[str, Any] | None = None
 
 
-class TaskParams(A2aBody):
+class TaskParams(RpcParams):
     id: UUID
     historyLength: Annotated[int, Field(ge=0, le=1000)] = 0
 

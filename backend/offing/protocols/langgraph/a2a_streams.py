@@ -21,7 +21,7 @@ from offing.services.langgraph_run_views import LangGraphRunView, get_view
 
 
 @dataclass(slots=True)
-class AnswerDraft:
+class StreamedAnswer:
     """The message of a model that a stream shows as the answer: the one that was last written to."""
 
     _texts: dict[str, str] = field(default_factory=dict[str, str])
@@ -63,7 +63,7 @@ async def stream_task(id: Any, feed: RunFeed) -> AsyncGenerator[bytes]:
     """Return the events of a task until its run ends, as answers to the request with this id."""
     view = LangGraphRunView(feed.run, None, (), ())
     yield _encode(id, render_task(view))
-    draft = AnswerDraft()
+    draft = StreamedAnswer()
     async with aclosing(feed.follow()) as events:
         async for event in events:
             if event is None:

@@ -1,6 +1,6 @@
 """JSON-RPC 2.0, in which clients of MCP and of A2A send their requests."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from offing.protocols.langgraph.bodies import Body
 from offing.protocols.langgraph.rendering import respond_json
+from offing.services.langgraph_auth import AccessDeniedError
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -46,6 +47,12 @@ class RpcRequest:
     """Empty for a response to a request that this server never sent."""
     params: Mapping[str, Any]
     wants_answer: bool
+
+
+class RpcParams(Body):
+    """Parameters of a method. Others are ignored, because newer versions of a protocol add some."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class _Checked(Body):
@@ -108,3 +115,15 @@ def build_error(id: Any, error: RpcError) -> dict[str, Any]:
 
 def respond_error(id: Any, error: RpcError, status: int = 200) -> Response:
     return respond_json(build_error(id, error), status)
+
+
+async def respond_to(request: Request, handle: Callable[[RpcRequest], Awaitable[Response]]) -> Response:
+    """Return what `handle` answers to the message in a request, or the error that it raises as one of the protocol."""
+    message: RpcRequest | None = None
+    try:
+        message = await read_request(request)
+        return await handle(message)
+    except RpcError as error:
+        return respond_error(message and message.id, error, 200 if message else 400)
+    except AccessDeniedError as error:
+        return respond_error(message and message.id, RpcError(INVALID_PARAMS, error.detail or "Forbidden"), 403)

@@ -34,14 +34,12 @@ from offing.protocols.langgraph.json_rpc import (
     RpcRequest,
     build_result,
     parse_params,
-    read_request,
-    respond_error,
+    respond_to,
 )
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import FeedResponse, RunFeed, follow_result
 from offing.protocols.langgraph.run_requests import create_run
 from offing.services import langgraph_runs
-from offing.services.langgraph_auth import AccessDeniedError
 from offing.services.langgraph_run_views import LangGraphRunView, get_view
 from offing.storage.assistants import AssistantRow
 from offing.storage.langgraph_runs import LangGraphRunRow
@@ -66,21 +64,23 @@ async def get_card_below(caller: CurrentCaller, request: Request, assistant_id: 
 @router.post("/a2a/{assistant_id}")
 async def answer(caller: CurrentCaller, assistant_id: str, request: Request) -> Response:
     """Answer one message of JSON-RPC: `message/send`, `message/stream`, or a method of tasks."""
-    message: RpcRequest | None = None
-    try:
-        message = await read_request(request)
-        assistant = await get_assistant(caller, assistant_id)
-        if not message.wants_answer:
-            return Response(status_code=202)
-        if (method := METHODS.get(message.method)) is None:
-            raise RpcError(METHOD_NOT_FOUND, f"{message.method[:100]}: this method is not supported.")
-        return await method(A2aCall(caller, assistant, message.id, message.params))
-    except RpcError as error:
-        return respond_error(message and message.id, error, 200 if message else 400)
-    except AccessDeniedError as error:
-        return respond_error(message and message.id, RpcError(INVALID_PARAMS, error.detail or "Forbidden"), 403)
-    except (InvalidInput, Conflict, NotFound, Unavailable) as error:
-        return respond_error(message and message.id, RpcError(INVALID_PARAMS, str(error)))
+
+    async def handle(message: RpcRequest) -> Response:
+        try:
+            return await _answer(caller, assistant_id, message)
+        except (InvalidInput, Conflict, NotFound, Unavailable) as error:
+            raise RpcError(INVALID_PARAMS, str(error)) from error
+
+    return await respond_to(request, handle)
+
+
+async def _answer(caller: Caller, assistant_id: str, message: RpcRequest) -> Response:
+    assistant = await get_assistant(caller, assistant_id)
+    if not message.wants_answer:
+        return Response(status_code=202)
+    if (method := METHODS.get(message.method)) is None:
+        raise RpcError(METHOD_NOT_FOUND, f"{message.method[:100]}: this method is not supported.")
+    return await method(A2aCall(caller, assistant, message.id, message.params))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,27 +8,26 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.kernel.langgraph_json import dump_json, to_json
-from offing.protocols.langgraph.bodies import Body, RunIn
+from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     RpcError,
+    RpcParams,
     RpcRequest,
     build_result,
     parse_params,
-    read_request,
-    respond_error,
+    respond_to,
 )
 from offing.protocols.langgraph.mcp_tools import build_tool, find_tool, list_named, render_failure, render_output
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import FeedResponse, follow_result
 from offing.protocols.langgraph.run_requests import create_run
-from offing.services.langgraph_auth import AccessDeniedError
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -40,21 +39,15 @@ PAGE = 100
 router = APIRouter(prefix="/mcp")
 
 
-class McpParams(Body):
-    """Parameters of a method. Others are ignored, because newer versions of the protocol add some."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class InitializeParams(McpParams):
+class InitializeParams(RpcParams):
     protocolVersion: str = ""
 
 
-class ListParams(McpParams):
+class ListParams(RpcParams):
     cursor: str | None = Field(None, max_length=20)
 
 
-class CallParams(McpParams):
+class CallParams(RpcParams):
     name: str = Field(max_length=300)
     arguments: dict[str, Any] = Field(default_factory=dict)
 
@@ -63,18 +56,15 @@ class CallParams(McpParams):
 @router.post("/")
 async def answer(caller: CurrentCaller, request: Request) -> Response:
     """Answer one message of JSON-RPC: `initialize`, `ping`, `tools/list` or `tools/call`."""
-    message: RpcRequest | None = None
-    try:
-        message = await read_request(request)
+
+    async def handle(message: RpcRequest) -> Response:
         if not message.wants_answer:
             return Response(status_code=202)
         if message.method == "tools/call":
             return await _call_tool(caller, message)
         return respond_json(build_result(message.id, await _answer(caller, message)))
-    except RpcError as error:
-        return respond_error(message and message.id, error, 200 if message else 400)
-    except AccessDeniedError as error:
-        return respond_error(message and message.id, RpcError(INVALID_PARAMS, error.detail or "Forbidden"), 403)
+
+    return await respond_to(request, handle)
 
 
 @router.get("")
