@@ -15,6 +15,20 @@ async def ingest_uploads(database: Database, tenant_id: UUID, uploads: Sequence[
         return await ingestion.ingest_uploads(database, tenant_id, uploads, readers=readers)
 
 
-async def ingest_folder(database: Database, tenant_id: UUID, folder: Path) -> IngestedFolder:
+async def ingest_folder(
+    database: Database, tenant_id: UUID, folder: Path, collection: str | None = None
+) -> IngestedFolder:
+    """`collection`: its name; `None` means that of the folder as the product names it."""
     async with DocumentReaderPool(1) as readers:
-        return await ingestion.ingest_folder(database, tenant_id, folder, readers=readers)
+        return await ingestion.ingest_folder(database, tenant_id, folder, collection=collection, readers=readers)
+
+
+async def ingest_text(database: Database, tenant_id: UUID, folder: Path, text: str) -> None:
+    """Ingest one document. The folder is created, and the collection has its name."""
+    _write_document(folder, text)
+    await ingest_folder(database, tenant_id, folder, folder.name)
+
+
+def _write_document(folder: Path, text: str) -> None:
+    folder.mkdir()
+    (folder / "document.md").write_text(text)

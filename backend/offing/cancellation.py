@@ -1,10 +1,26 @@
-"""Awaiting work that must be completed even if its caller is cancelled."""
+"""Awaiting work that must be completed even if its caller is cancelled, and ending work that goes on until then."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+REPEAT_SECONDS = 0.1
+"""Time after which a task that still runs is cancelled again."""
+
+
+async def cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks until all have ended. Their results and errors are dropped.
+
+    Up to Python 3.11, `asyncio.wait_for`, with which redis-py writes, drops a cancellation that arrives as the write
+    ends (python/cpython#86296). A task that goes on until it is cancelled would then never end.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=REPEAT_SECONDS)
 
 
 async def run_to_completion(awaitable: Coroutine[Any, Any, T]) -> T:

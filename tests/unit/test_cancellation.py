@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from offing.cancellation import run_to_completion
+from offing.cancellation import cancel_tasks, run_to_completion
 
 
 async def cancelled_twice(task: asyncio.Task[object]) -> None:
@@ -46,3 +46,32 @@ async def test_an_error_of_the_work_is_the_cause_of_the_cancellation() -> None:
     with pytest.raises(asyncio.CancelledError) as cancelled:
         await waiting
     assert isinstance(cancelled.value.__cause__, ZeroDivisionError)
+
+
+async def test_a_task_that_drops_a_cancellation_is_cancelled_again() -> None:
+    dropped = list[str]()
+
+    async def go_on() -> None:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if dropped:
+                    raise
+                dropped.append("as a write ends at the same moment")
+
+    task = asyncio.create_task(go_on())
+    await asyncio.sleep(0)
+    await cancel_tasks([task])
+    assert (task.cancelled(), len(dropped)) == (True, 1)
+
+
+async def test_errors_of_cancelled_tasks_are_dropped_and_no_tasks_are_none() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    failed = asyncio.create_task(fail())
+    await asyncio.wait([failed])
+    await cancel_tasks([failed])
+    await cancel_tasks([])
+    assert isinstance(failed.exception(), ZeroDivisionError)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from offing.storage import training_events
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rollouts import RolloutRow
+from tests.documents import ingest_text
 from tests.model_provider import Completion, Fault, Received, Reply, WireServer
 from tests.workers.processes import ALL_GRAPHS
 from tests.workers.rollout_batches import Collector, Sql, a_task, wait_until_finalized
@@ -182,7 +184,10 @@ async def test_a_refusal_and_a_fault_of_the_platform_are_counted_apart(laborator
     assert (second.answered, second.unanswered, second.right_abstentions, second.failed) == (0, 1, 1, 1)
 
 
-async def test_the_scope_of_a_configuration_is_added_to_that_of_its_questions(laboratory: Laboratory, sql: Sql) -> None:
+async def test_the_scope_of_a_configuration_is_added_to_that_of_its_questions(
+    laboratory: Laboratory, sql: Sql, tmp_path: Path
+) -> None:
+    await ingest_text(laboratory.database, LOCAL_TENANT, tmp_path / "towns", "# Towns\n\nTown 1 is by the sea.\n")
     configurations = [Configuration("off", "counting"), Configuration("on", "counting", scope={"web": True})]
     specs = [a_task("Which town is 1", scope={"collections": ["towns"]})]
     await laboratory.start(await laboratory.create(configurations=configurations, specs=specs))
@@ -373,7 +378,7 @@ async def test_the_gate_rejects_an_experiment_that_did_not_compare_these_version
     same = await laboratory.measure(configurations=versions)
     with pytest.raises(InvalidInput, match="no metric 'rouge'"):
         await run_gate(same.experiment.row.id, "rouge")
-    with pytest.raises(InvalidInput, match="needs an experiment"):
+    with pytest.raises(InvalidInput, match="not evaluated on the same tasks"):
         await promotion.run_gate(laboratory.database, LOCAL_TENANT, "speaker@2", GateRules(), metric="token_f1")
 
 

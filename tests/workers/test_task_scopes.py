@@ -15,15 +15,14 @@ from offing.core.errors import Conflict, InvalidInput
 from offing.core.step import StepKind
 from offing.core.tool_policy import ToolPolicy, ToolRule
 from offing.core.trajectory import Outcome
-from offing.library.readers import DocumentReaderPool
 from offing.mcp.server_registry import McpServerRegistry
-from offing.services import ingestion, rollouts, tasks, tool_policies
+from offing.services import rollouts, tasks, tool_policies
 from offing.services.graphs import open_registry
 from offing.services.recorded_pages import rank_pages
 from offing.services.rollouts import BatchRequest, CreatedBatch
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.pool import Database
 from offing.storage.web_pages import RecordedPageRow
+from tests.documents import ingest_text
 from tests.mcp.config_files import entry, pin_all, written
 from tests.mcp.servers import MisbehavingServer, misbehaving_server, tool
 from tests.web.site import Reply, Site, running
@@ -55,23 +54,14 @@ def page_of(text: str) -> bytes:
     return f"<html><head><title>Tides</title></head><body><main><p>{text}</p></main></body></html>".encode()
 
 
+TIDES = "# Tides\n\nThe moon pulls the sea twice a day.\n"
+
+
 def another_tenant(owner_url: str) -> UUID:
     id = uuid4()
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("insert into app.tenant (id, name) values (%s, 'other')", (id,))
     return id
-
-
-def write_document(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "tides.md").write_text("# Tides\n\nThe moon pulls the sea twice a day.\n")
-
-
-async def ingest(database: Database, tenant_id: UUID, folder: Path, collection: str) -> None:
-    """Ingest one document into a collection."""
-    write_document(folder)
-    async with DocumentReaderPool(1) as readers:
-        await ingestion.ingest_folder(database, tenant_id, folder, collection=collection, readers=readers)
 
 
 async def created(
@@ -108,9 +98,9 @@ async def test_a_scope_names_only_what_the_tenant_has_and_the_error_says_which_t
     collector: Collector, owner_url: str, tmp_path: Path
 ) -> None:
     other = another_tenant(owner_url)
-    await ingest(collector.database, other, tmp_path / "theirs", "theirs")
+    await ingest_text(collector.database, other, tmp_path / "theirs", TIDES)
     await tool_policies.put_policy(collector.database, other, "theirs", CALCULATES_ONLY)
-    await ingest(collector.database, LOCAL_TENANT, tmp_path / "ours", "ours")
+    await ingest_text(collector.database, LOCAL_TENANT, tmp_path / "ours", TIDES)
     unknown: dict[str, dict[str, Any]] = {
         "collections": {"collections": ["ours", "theirs"]},
         "sources": {"sources": [str(uuid4())]},

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
+from offing.cancellation import cancel_tasks
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step
 
@@ -161,8 +162,7 @@ class LivePublisher:
         """Send pending events, and stop."""
         if self._draft_timer is not None:
             self._draft_timer.cancel()
-        self._sender.cancel()
-        await asyncio.gather(self._sender, return_exceptions=True)
+        await cancel_tasks([self._sender])
         await self._send_pending()
 
     def _cancel_timer(self, run_key: RunKey) -> None:

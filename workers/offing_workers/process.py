@@ -26,6 +26,7 @@ from offing.bus.live import LiveBus
 from offing.bus.notifier import BusNotifier
 from offing.bus.queue_channel import QueueChannel
 from offing.bus.run_streams import RunStreams
+from offing.cancellation import cancel_tasks
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
 from offing.mcp.server_registry import McpServerRegistry
@@ -176,9 +177,7 @@ class WorkerProcess:
         self._run_claimer.check_queue()
 
     async def _close(self) -> None:
-        for watcher in self._watchers:
-            watcher.cancel()
-        await asyncio.gather(*self._watchers, return_exceptions=True)
+        await cancel_tasks(self._watchers)
         await self._tool_backends_context.__aexit__(None, None, None)
         await self._live_publisher.close()
         await self._run_dispatcher.close()

@@ -22,6 +22,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
 from offing.bus.task_message import build_message
+from offing.cancellation import cancel_tasks
 from offing.clock import new_id
 
 ADVANCE_TASK = "offing.advance"
@@ -102,8 +103,7 @@ class CeleryDispatcher:
     async def close(self) -> None:
         """Drop what was not sent yet, and close the connection."""
         if self._publication is not None:
-            self._publication.cancel()
-            await asyncio.wait({self._publication})
+            await cancel_tasks([self._publication])
         await self._redis.aclose()
 
     async def _publish_waiting(self) -> None:

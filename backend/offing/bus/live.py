@@ -31,6 +31,7 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.skipped_messages import SkippedMessages
+from offing.cancellation import cancel_tasks
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step, StepKind
 from offing.core.step_codes import StepSummary, StepSummaryCode, SummaryValue
@@ -189,10 +190,7 @@ class LiveBus:
     async def close(self) -> None:
         if self._unsubscribing is not None:
             self._unsubscribing.cancel()
-        tasks = [*self._command_tasks, *([self._listener] if self._listener else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_tasks([*self._command_tasks, *([self._listener] if self._listener else [])])
         await self._redis.aclose()
 
     def close_subscribers(self) -> None:
