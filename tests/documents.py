@@ -15,10 +15,8 @@ async def ingest_uploads(database: Database, tenant_id: UUID, uploads: Sequence[
         return await ingestion.ingest_uploads(database, tenant_id, uploads, readers=readers)
 
 
-async def ingest_folder(
-    database: Database, tenant_id: UUID, folder: Path, collection: str | None = None
-) -> IngestedFolder:
-    """`collection`: its name; `None` means that of the folder as the product names it."""
+async def ingest_folder(database: Database, tenant_id: UUID, folder: Path, collection: str = "") -> IngestedFolder:
+    """`collection` is its name. Empty means the path of the folder."""
     async with DocumentReaderPool(1) as readers:
         return await ingestion.ingest_folder(database, tenant_id, folder, collection=collection, readers=readers)
 

@@ -35,6 +35,19 @@ async function scrollTo(page, top) {
   }, top);
 }
 
+/** The place in the list once its rows are measured, which moves them, and the pages that it asked for have come. */
+async function settledPlace(page) {
+  let before = await place(page);
+  for (let equal = 0; equal < 5; ) {
+    await page.waitForTimeout(50);
+    const now = await place(page);
+    const isLoading = await page.getByText("Loading earlier runs…").isVisible();
+    equal = !isLoading && now.run === before.run && now.offset === before.offset ? equal + 1 : 0;
+    before = now;
+  }
+  return before;
+}
+
 async function search(page) {
   await open(page, "/runs");
   await page.getByRole("searchbox", { name: "Search runs" }).fill("harbor");
@@ -80,7 +93,7 @@ async function comeBack(page, path, top) {
   await open(page, path);
   await page.locator("a[data-run]").first().waitFor();
   await scrollTo(page, top);
-  const left = await place(page);
+  const left = await settledPlace(page);
   await page.locator(`a[data-run="${left.run}"]`).click();
   await page.waitForURL(/\/runs\/[0-9a-f-]{36}/);
   await page.getByRole("tab").first().waitFor();
