@@ -189,13 +189,18 @@ def _make_group(parent: Path, name: str) -> Path:
     return folder
 
 
+_still_in_use = set[Path]()
+"""Groups of this process whose last processes outlived every attempt to remove them. The next run tries again."""
+
+
 def _remove_abandoned_groups(parent: Path) -> None:
-    """Remove the groups of processes that were killed before they could do so."""
+    """Remove the groups of processes that were killed before they could do so, and those in `_still_in_use`."""
     for abandoned in parent.glob(f"{GROUP_PREFIX}*-*"):
         pid = abandoned.name.removeprefix(GROUP_PREFIX).partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
+        if abandoned in _still_in_use or (pid.isdigit() and not Path("/proc", pid).exists()):
             with suppress(OSError):
                 abandoned.rmdir()
+                _still_in_use.discard(abandoned)
 
 
 def _write(folder: Path, name: str, value: int) -> None:
@@ -220,3 +225,5 @@ async def _remove_group(group: ControlGroup) -> None:
                 break
             except OSError:  # its last processes have not ended yet
                 await asyncio.sleep(pause)
+        else:
+            _still_in_use.add(folder)
