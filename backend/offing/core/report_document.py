@@ -138,7 +138,7 @@ def build_report_document(
 
 def describe_damaged(image: ImageBlock) -> ParagraphBlock:
     """Return the note that stands for an image that cannot be read."""
-    return _note(f"The image {image.name} is damaged and cannot be shown.")
+    return _note(f"The image {image.name} is damaged and cannot be visible_rows.")
 
 
 def _list_blocks(report: Report, images: ImageSelection, analysis: ClaimAnalysis) -> Iterator[Block]:
@@ -257,12 +257,12 @@ def _list_claims(analysis: ClaimAnalysis) -> Iterator[Block]:
             for row, claim in zip(cells[1:], claims, strict=True)
         ]
         left_out = set(_list_silent_columns(claims, rows))
-        shown = [
+        visible_rows = [
             tuple(cell for head, cell in zip(CLAIM_HEADS, row, strict=True) if head not in left_out)
             for row in (cells[0], *linked)
         ]
         yield HeadingBlock(level=1, text="Claims")
-        yield TableBlock(has_header=True, rows=tuple(shown), is_small=True)
+        yield TableBlock(has_header=True, rows=tuple(visible_rows), is_small=True)
 
 
 def _list_silent_columns(claims: Sequence[Claim], rows: Sequence[Sequence[str]]) -> Iterator[str]:

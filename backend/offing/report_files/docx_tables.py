@@ -75,9 +75,9 @@ def _set_widths(file: Any, table: Any, block: TableBlock, size: Any, *, is_rtl: 
         max(narrowest, *(length + space for length in column)) for narrowest, column in zip(least, lengths, strict=True)
     ]
     widths = divide_width(least, most, list(map(sum, lengths)), available)
-    stretch = available / sum(widths) if is_rtl else 1  # a narrow table would be at the other margin in some programs
+    factor = available / sum(widths) if is_rtl else 1  # a narrow table would be at the other margin in some programs
     for column, width in zip(table.columns, widths, strict=True):
-        column._gridCol.w = int(width * stretch)
+        column._gridCol.w = int(width * factor)
 
 
 def _count_longest_word(text: str) -> int:

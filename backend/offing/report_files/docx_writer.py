@@ -7,7 +7,6 @@ shows it and does not interpret it.
 import io
 import struct
 from datetime import UTC
-from itertools import zip_longest
 from typing import Any
 
 import docx
@@ -64,7 +63,7 @@ def write_docx(document: ReportDocument) -> bytes:
     _set_properties(file, document)
     _remove_thumbnail(file)
     add_parts(file.add_paragraph(style="Title"), [TextPart(text=document.title)], AMBER)
-    for block, following in zip_longest(document.blocks, document.blocks[1:]):
+    for block, following in zip(document.blocks, (*document.blocks[1:], None), strict=True):
         _add_block(file, block, is_kept=_describes_source(block, following))
     output = io.BytesIO()
     file.save(output)

@@ -5,7 +5,6 @@ Text is shaped by HarfBuzz and is only ever text: nothing in it can begin a link
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -98,11 +97,11 @@ class _Writer:
         self._links = {number: self._pages.add_link() for number in entries if number is not None}
         self._write_heading(document.title, TITLE, 0, KEPT_WITH_NEXT)
         self._pages.y += 1.5
-        for block, following in zip_longest(document.blocks, document.blocks[1:]):
+        for block, following in zip(document.blocks, (*document.blocks[1:], None), strict=True):
             match block:
                 case HeadingBlock():
                     self._pages.y += 4.0 if block.level == 1 else 1.5
-                    self._write_heading(block.text, HEADINGS[block.level], block.level, _find_kept_height(following))
+                    self._write_heading(block.text, HEADINGS[block.level], block.level, _find_height_below(following))
                 case ParagraphBlock():
                     self._write_paragraph(block)
                 case ListBlock():
@@ -114,10 +113,10 @@ class _Writer:
         if self._missing:
             self._write_paragraph(_describe_missing(self._missing))
 
-    def _write_heading(self, text: str, style: TextStyle, level: int, kept: float) -> None:
-        """Write a heading. `kept` is the height in millimeters that must be free below it."""
+    def _write_heading(self, text: str, style: TextStyle, level: int, height_below: float) -> None:
+        """Write a heading. `height_below` are the millimeters that must be free below it."""
         lines = self._pages.lay_out([self._style(text, style)]).break_lines(TEXT_WIDTH)
-        self._pages.reserve(sum(line.size for line in lines[:6]) * 0.5 + kept)
+        self._pages.reserve(sum(line.size for line in lines[:6]) * 0.5 + height_below)
         self._pages.begin_section(text, level)
         self._pages.draw_lines(lines, MARGIN, TEXT_WIDTH)
         self._pages.y += 1.2
@@ -189,7 +188,7 @@ class _Writer:
         return StyledText(text.translate(self._replacements), style, link)
 
 
-def _find_kept_height(following: Block | None) -> float:
+def _find_height_below(following: Block | None) -> float:
     """Return the height in millimeters that must be free below a heading for what follows it."""
     match following:
         case ImageBlock():

@@ -97,8 +97,8 @@ def test_every_citation_is_a_link_and_so_is_every_address(printed: Path, name: s
 def test_no_verdict_is_broken_within_a_word(printed: Path, name: str) -> None:
     text = " ".join(" ".join(read_pages(printed, name)).split())
     table = text[text.index("Verdict Sources Sentence") :]
-    found = [table.count(f" {verdict} ") for verdict in VERDICTS]
-    assert sum(found) >= len(a_report(name).citations)
+    counts = [table.count(f" {verdict} ") for verdict in VERDICTS]
+    assert sum(counts) >= len(a_report(name).citations)
     assert not re.search(r"\bsuppo?r?t?\b", table)
 
 
