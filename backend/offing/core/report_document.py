@@ -138,7 +138,7 @@ def build_report_document(
 
 def describe_damaged(image: ImageBlock) -> ParagraphBlock:
     """Return the note that stands for an image that cannot be read."""
-    return _note(f"The image {image.name} is damaged and cannot be visible_rows.")
+    return _note(f"The image {image.name} is damaged and cannot be shown.")
 
 
 def _list_blocks(report: Report, images: ImageSelection, analysis: ClaimAnalysis) -> Iterator[Block]:
