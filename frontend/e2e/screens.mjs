@@ -1,6 +1,7 @@
 // Opens every screen of `screen-list.mjs` in a running stack, at desktop and phone width, light and dark, in each
 // language. Each must have no violation of WCAG AA that axe finds, no error in the console, no text that lacks its
-// translation, nothing wider than the screen, and no target smaller than 24 px. The exit code is 0 if all are so.
+// translation, nothing wider than the screen, also while it loads on a phone, and no target smaller than 24 px. The exit
+// code is 0 if all are so.
 //
 //   node e2e/screens.mjs [--quick] [--only PATTERN] [--shots DIR]
 //
@@ -119,6 +120,36 @@ async function findFaults(page, messageIds) {
   );
 }
 
+/** Let parts of the code arrive one after the other, so that the page is seen with each of them missing. */
+async function delayCode(page) {
+  await page.route("**/assets/**", async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    await route.continue().catch(() => {}); // the page was closed
+  });
+}
+
+/** In each frame while the page loads, look for what is wider than the screen. Runs in the page. */
+function watchWidth() {
+  const widest = { over: 0, culprit: "" };
+  globalThis.widestWhileLoading = widest;
+  const look = () => {
+    const root = document.documentElement;
+    const over = root.scrollWidth - root.clientWidth;
+    if (over > widest.over) {
+      const isOutside = (element) => element.getBoundingClientRect().right > root.clientWidth + 0.5;
+      const culprit = [...document.querySelectorAll("body *")].find(isOutside);
+      Object.assign(widest, { over, culprit: culprit?.outerHTML.slice(0, 160) ?? "" });
+    }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}
+
+async function findWidthFaults(page) {
+  const { over, culprit } = await page.evaluate(() => globalThis.widestWhileLoading);
+  return over > 0 ? [`while it loads on a phone, ${over} px wider than the screen: ${culprit}`] : [];
+}
+
 async function takeScreenshot(session, name) {
   const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: 70 });
   writeFileSync(`${options.shots}/${name}.webp`, Buffer.from(data, "base64"));
@@ -137,7 +168,13 @@ async function walk(context, screen, language, catalog) {
   const place = `${screen.name}, ${language}`;
   try {
     page.setDefaultTimeout(60_000);
+    await page.setViewportSize(PHONE);
+    await page.addInitScript(watchWidth);
+    await delayCode(page);
     await page.goto(new URL(screen.path(ids), base).href);
+    await settle(page);
+    found.push(...(await findWidthFaults(page)));
+    await page.setViewportSize(WIDE);
     await settle(page);
     await screen.open?.(page, say);
     await settle(page);

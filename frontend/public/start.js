@@ -1,6 +1,6 @@
 // Runs before everything else. The build puts it into each page, and the content security policy of a page names its hash.
 //
-// Applies the stored theme before the first paint, so that the page does not flash, and sends the first requests of the
+// Applies the stored theme and density before the first paint, so that the page does not flash, and sends the first requests of the
 // view while its code is still being fetched. `src/shared/api/early-responses.ts` hands the responses to whoever asks for
 // the same address. A request that the view does not make after all is dropped.
 (() => {
@@ -13,6 +13,8 @@
   };
   const theme = stored("offing.theme");
   if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  const density = stored("offing.density");
+  if (density === "compact") document.documentElement.dataset.density = density;
 
   /** The file with the texts of the view, by language. The build writes it; during development there is none. */
   const texts = JSON.parse(document.currentScript?.dataset.texts ?? "null");

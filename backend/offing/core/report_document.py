@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from offing.core.bibliography import find_web_address
 from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
-from offing.core.claim_table import ClaimAnalysis, analyze_claims, list_printed_marks
+from offing.core.claim_table import Claim, ClaimAnalysis, analyze_claims, list_printed_marks
 from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
 from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_sources import ReportSource, describe_position, describe_source, list_report_sources
@@ -256,8 +256,21 @@ def _list_claims(analysis: ClaimAnalysis) -> Iterator[Block]:
             (*row[:3], tuple(CitationPart(number=n) for n in claim.citations), (_state(claim.sentence),), *row[5:])
             for row, claim in zip(cells[1:], claims, strict=True)
         ]
+        left_out = set(_list_silent_columns(claims, rows))
+        visible_rows = [
+            tuple(cell for head, cell in zip(CLAIM_HEADS, row, strict=True) if head not in left_out)
+            for row in (cells[0], *linked)
+        ]
         yield HeadingBlock(level=1, text="Claims")
-        yield TableBlock(has_header=True, rows=(cells[0], *linked), is_small=True)
+        yield TableBlock(has_header=True, rows=tuple(visible_rows), is_small=True)
+
+
+def _list_silent_columns(claims: Sequence[Claim], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the columns that say nothing: those of rules and checker if no checker judged, and empty reasons."""
+    if not any(claim.sentence.judgment for claim in claims):
+        yield from ("By rules", "By checker")
+    if not any(row[-1] for row in rows[1:]):
+        yield "Why"
 
 
 def _state(sentence: Sentence) -> TextPart:

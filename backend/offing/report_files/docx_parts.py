@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from docx.enum.text import WD_ALIGN_PARAGRAPH
 from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.shared import RGBColor
 
@@ -11,15 +12,20 @@ from offing.core.report_document import CitationPart, Part, TextPart, WebLinkPar
 from offing.core.text_direction import is_right_to_left, is_right_to_left_char
 from offing.report_files.docx_xml import make_element
 
-LINK_COLOR = "1F5F8B"
+LINK_STYLE = "Hyperlink"
+"""Style of links. LibreOffice makes links of a PDF file only from those with a style of characters."""
 
 
-def add_parts(paragraph: Any, parts: Sequence[Part], mark_color: RGBColor, *, is_raised: bool = True) -> None:
+def add_parts(
+    paragraph: Any, parts: Sequence[Part], mark_color: RGBColor, *, is_raised: bool = True, is_rtl: bool = False
+) -> None:
     """Append parts to a paragraph, which gets the direction of its first letter.
 
-    If `is_raised` is set, the numbers of citations are raised.
+    If `is_raised` is set, the numbers of citations are raised. `is_rtl` is the direction of a text without letters.
     """
-    _set_direction(paragraph, is_right_to_left(join_texts(parts)))
+    text = join_texts(parts)
+    has_letters = any(map(str.isalpha, text))
+    _set_direction(paragraph, is_right_to_left(text) if has_letters else is_rtl)
     for part in parts:
         match part:
             case TextPart():
@@ -57,6 +63,16 @@ def add_bookmark(paragraph: Any, number: int) -> None:
     end = make_element("w:bookmarkEnd", {"w:id": str(number)})
     paragraph._p.insert_element_before(start, "w:r")  # after its properties, as a paragraph requires
     paragraph._p.append(end)
+
+
+def add_page_number(paragraph: Any) -> None:
+    """Let a paragraph show the number of its page, in its middle."""
+    paragraph.alignment = WD_ALIGN_PARAGRAPH.CENTER
+    run = paragraph.add_run()
+    begin, end = (make_element("w:fldChar", {"w:fldCharType": kind}) for kind in ("begin", "end"))
+    instruction = make_element("w:instrText", {"xml:space": "preserve"})
+    instruction.text = "PAGE"
+    run._r.extend((begin, instruction, end))
 
 
 def _set_direction(paragraph: Any, is_rtl: bool) -> None:
@@ -98,7 +114,7 @@ def split_by_direction(text: str) -> Iterator[tuple[str, bool]]:
 def _add_link(paragraph: Any, text: str, target: dict[str, str], *, is_raised: bool) -> None:
     link = make_element("w:hyperlink", {**target, "w:history": "1"})
     run, properties = make_element("w:r"), make_element("w:rPr")
-    properties.append(make_element("w:color", {"w:val": LINK_COLOR}))
+    properties.append(make_element("w:rStyle", {"w:val": LINK_STYLE}))
     if is_raised:
         properties.append(make_element("w:vertAlign", {"w:val": "superscript"}))
     words = make_element("w:t", {"xml:space": "preserve"})

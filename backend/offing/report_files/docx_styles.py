@@ -1,10 +1,13 @@
-"""Fonts and languages of a DOCX file."""
+"""Styles, fonts and languages of a DOCX file."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from docx.enum.style import WD_STYLE_TYPE
 from docx.oxml.ns import qn
+from docx.shared import Cm, Pt, RGBColor
 
+from offing.report_files.docx_parts import LINK_STYLE
 from offing.report_files.docx_xml import make_element
 
 LATIN_FONT, COMPLEX_FONT = "Calibri", "Arial"
@@ -13,6 +16,44 @@ EAST_ASIAN_FONTS = {"zh": "Microsoft YaHei", "ja": "Yu Gothic", "ko": "Malgun Go
 EAST_ASIAN_LANGUAGES = {"zh": "zh-CN", "ja": "ja-JP", "ko": "ko-KR"}
 RIGHT_TO_LEFT_LANGUAGES = {"ar": "ar-SA", "he": "he-IL"}
 FONT_THEMES = ("w:asciiTheme", "w:hAnsiTheme", "w:eastAsiaTheme", "w:cstheme")
+
+
+INK, GRAY, BLUE = RGBColor(0x1D, 0x24, 0x33), RGBColor(0x5B, 0x64, 0x75), RGBColor(0x1F, 0x5F, 0x8B)
+
+
+def add_styles(file: Any) -> None:
+    """Add the styles of the kinds of paragraphs, and give the others the look of the PDF file."""
+    styles = file.styles
+    styles["Normal"].font.size, styles["Normal"].font.color.rgb = Pt(11), INK
+    for name, size, before, after in (("Title", 22, 0, 8), ("Heading 1", 15, 20, 4), ("Heading 2", 12, 12, 2)):
+        _set_heading(styles[name], size, before, after)
+    for name, size, color in (("Report Answer", 12.5, INK), ("Report Note", 9.5, GRAY), ("Report Citation", 10, INK)):
+        _add_style(styles, name, size).font.color.rgb = color
+    styles["Report Citation"].paragraph_format.keep_with_next = True
+    styles["Report Citation"].paragraph_format.space_after = Pt(2)
+    quote = _add_style(styles, "Report Quote", 10).paragraph_format
+    quote.left_indent, quote.keep_together = Cm(0.8), True
+    for name, size in (("Report Small Cell", 8), ("Report Cell", 10)):
+        cell = _add_style(styles, name, size).paragraph_format
+        cell.space_after, cell.line_spacing = Pt(0), 1.1
+    styles.add_style(LINK_STYLE, WD_STYLE_TYPE.CHARACTER).font.color.rgb = BLUE
+    styles["Footer"].font.size, styles["Footer"].font.color.rgb = Pt(8.5), GRAY
+
+
+def _set_heading(style: Any, size: float, before: float, after: float) -> None:
+    """Make a heading dark and bold, without the template's line, colors and spaces, which separate Arabic letters."""
+    style.font.size, style.font.bold, style.font.color.rgb = Pt(size), True, INK
+    style.paragraph_format.space_before, style.paragraph_format.space_after = Pt(before), Pt(after)
+    look = [*style.element.pPr.findall(qn("w:pBdr")), *style.element.rPr.findall(qn("w:spacing"))]
+    for element in look:
+        element.getparent().remove(element)
+
+
+def _add_style(styles: Any, name: str, size: float) -> Any:
+    style = styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
+    style.base_style = styles["Normal"]
+    style.font.size = Pt(size)
+    return style
 
 
 def set_fonts(file: Any, language: str) -> None:
@@ -46,6 +87,13 @@ def set_bullets(file: Any) -> None:
             continue
         level.find(qn("w:lvlText")).set(qn("w:val"), "\u2022")
         level.remove(level.find(qn("w:rPr")))
+
+
+def set_word_version(file: Any) -> None:
+    """Name Word 2013, whose tables begin at the margin. For the template's version, Word limits what can be edited."""
+    for setting in file.settings.element.iter(qn("w:compatSetting")):
+        if setting.get(qn("w:name")) == "compatibilityMode":
+            setting.set(qn("w:val"), "15")
 
 
 def set_language(file: Any, language: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import docx
 from docx.image.exceptions import InvalidImageStreamError, UnexpectedEndOfFileError
 from docx.opc.constants import RELATIONSHIP_TYPE
-from docx.shared import Cm, Pt, RGBColor
+from docx.shared import Cm, RGBColor
 
 from offing.core.report_document import (
     Block,
@@ -27,11 +27,18 @@ from offing.core.report_document import (
     describe_damaged,
 )
 from offing.core.report_image import find_png_size
-from offing.report_files.docx_parts import add_bookmark, add_parts
-from offing.report_files.docx_styles import copy_to_complex_scripts, set_bullets, set_fonts, set_language
+from offing.report_files.docx_parts import add_bookmark, add_page_number, add_parts
+from offing.report_files.docx_styles import (
+    add_styles,
+    copy_to_complex_scripts,
+    set_bullets,
+    set_fonts,
+    set_language,
+    set_word_version,
+)
 from offing.report_files.docx_tables import add_table
 
-GRAY, AMBER = RGBColor(0x5B, 0x64, 0x75), RGBColor(0x8A, 0x5A, 0x00)
+AMBER = RGBColor(0x8A, 0x5A, 0x00)
 TEXT_WIDTH_CM, MAX_IMAGE_HEIGHT_CM = 16.0, 19.0
 LIST_STYLES = ("List Bullet", "List Bullet 2")
 PARAGRAPH_STYLES: dict[ParagraphRole, str] = {
@@ -47,16 +54,17 @@ def write_docx(document: ReportDocument) -> bytes:
     """Return the bytes of the file."""
     file: Any = docx.Document()
     _set_page(file)
-    _add_styles(file)
+    add_styles(file)
     copy_to_complex_scripts(file)
     set_fonts(file, document.language)
     set_language(file, document.language)
     set_bullets(file)
+    set_word_version(file)
     _set_properties(file, document)
     _remove_thumbnail(file)
     add_parts(file.add_paragraph(style="Title"), [TextPart(text=document.title)], AMBER)
-    for block in document.blocks:
-        _add_block(file, block)
+    for block, following in zip(document.blocks, (*document.blocks[1:], None), strict=True):
+        _add_block(file, block, is_kept=_describes_source(block, following))
     output = io.BytesIO()
     file.save(output)
     return output.getvalue()
@@ -67,32 +75,7 @@ def _set_page(file: Any) -> None:
     section.page_width, section.page_height = Cm(21), Cm(29.7)
     section.left_margin = section.right_margin = Cm(2.5)
     section.top_margin = section.bottom_margin = Cm(2.2)
-
-
-def _add_styles(file: Any) -> None:
-    """Add the styles of the kinds of paragraphs, and adapt those of headings."""
-    styles = file.styles
-    styles["Normal"].font.size = Pt(11)
-    styles["Title"].font.size = Pt(22)
-    styles["Heading 1"].font.size, styles["Heading 2"].font.size = Pt(15), Pt(12)
-    for name, size, color in (("Report Answer", 12.5, None), ("Report Note", 9.5, GRAY), ("Report Citation", 10, None)):
-        style = _add_style(styles, name, size)
-        if color:
-            style.font.color.rgb = color
-    styles["Report Citation"].paragraph_format.keep_with_next = True
-    styles["Report Citation"].paragraph_format.space_after = Pt(2)
-    quote = _add_style(styles, "Report Quote", 10)
-    quote.paragraph_format.left_indent = Cm(0.8)
-    small = _add_style(styles, "Report Small Cell", 8)
-    cell = _add_style(styles, "Report Cell", 10)
-    small.paragraph_format.space_after = cell.paragraph_format.space_after = Pt(0)
-
-
-def _add_style(styles: Any, name: str, size: float) -> Any:
-    style = styles.add_style(name, 1)  # a style of paragraphs
-    style.base_style = styles["Normal"]
-    style.font.size = Pt(size)
-    return style
+    add_page_number(section.footer.paragraphs[0])
 
 
 def _set_properties(file: Any, document: ReportDocument) -> None:
@@ -110,13 +93,15 @@ def _remove_thumbnail(file: Any) -> None:
         del relations[key]
 
 
-def _add_block(file: Any, block: Block) -> None:
+def _add_block(file: Any, block: Block, *, is_kept: bool = False) -> None:
+    """Append a block. If `is_kept` is set, a paragraph stays on the page of what follows."""
     match block:
         case HeadingBlock():
             add_parts(file.add_heading(level=block.level), [TextPart(text=block.text)], AMBER)
         case ParagraphBlock():
             paragraph = file.add_paragraph(style=PARAGRAPH_STYLES[block.role])
             add_parts(paragraph, block.parts, AMBER)
+            paragraph.paragraph_format.keep_with_next = is_kept or None
             if block.citation is not None:
                 add_bookmark(paragraph, block.citation)
         case ListBlock():
@@ -126,6 +111,12 @@ def _add_block(file: Any, block: Block) -> None:
             add_table(file, block, AMBER)
         case ImageBlock():
             _add_image(file, block)
+
+
+def _describes_source(block: Block, following: Block | None) -> bool:
+    """Tell whether a block describes the source that the following citation has."""
+    is_note = isinstance(block, ParagraphBlock) and block.role == "note"
+    return is_note and isinstance(following, ParagraphBlock) and following.citation is not None
 
 
 def _add_image(file: Any, block: ImageBlock) -> None:
@@ -140,3 +131,5 @@ def _add_image(file: Any, block: ImageBlock) -> None:
         return
     file.paragraphs[-1].paragraph_format.keep_with_next = True
     picture._inline.docPr.set("descr", block.name)
+    for side in ("distT", "distB", "distL", "distR"):
+        picture._inline.set(side, "0")  # or a program may take a distance of its own

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from offing.report_files.column_widths import divide_width
 from offing.report_files.pdf_lines import Line, Paragraph
 from offing.report_files.pdf_page import BOTTOM, MARGIN, TEXT_WIDTH, Pages, line_height
 
@@ -34,35 +35,13 @@ def _break_cells(row: Sequence[Paragraph], widths: Sequence[float]) -> CellLines
 
 
 def choose_widths(rows: Sequence[Sequence[Paragraph]]) -> list[float]:
-    """Return the widths of the columns in millimeters.
-
-    A column gets what its text needs on one line. If the page is too narrow for that, each gets at least its widest
-    word, and what is left goes to those that need more.
-    """
+    """Return the widths of the columns in millimeters."""
     extremes = [[cell.measure_extremes() for cell in column] for column in zip(*rows, strict=True)]
     space = 2 * PADDING + 0.5
     least = [min(max(word for word, _ in column), TEXT_WIDTH * MAX_WORD_SHARE) + space for column in extremes]
     most = [max(whole for _, whole in column) + space for column in extremes]
-    if sum(most) <= TEXT_WIDTH:
-        return most
-    if sum(least) >= TEXT_WIDTH:
-        return [width * TEXT_WIDTH / sum(least) for width in least]
-    lengths = [sum(whole for _, whole in column) for column in extremes]
-    return _fill(least, most, lengths)
-
-
-def _fill(least: Sequence[float], most: Sequence[float], lengths: Sequence[float]) -> list[float]:
-    """Distribute the width of the page by the length of all text of each column. None gets more than `most`."""
-    widths = list(least)
-    growing: list[int] = list(range(len(least)))
-    while growing:
-        left_over, length = TEXT_WIDTH - sum(widths), sum(lengths[column] for column in growing)
-        shares = {column: left_over * lengths[column] / length for column in growing}
-        done = [column for column in growing if most[column] - widths[column] <= shares[column]]
-        for column in done or growing:
-            widths[column] = most[column] if done else widths[column] + shares[column]
-        growing = [column for column in growing if column not in done] if done else []
-    return widths
+    totals = [sum(whole for _, whole in column) for column in extremes]
+    return divide_width(least, most, totals, TEXT_WIDTH)
 
 
 def _draw_row(

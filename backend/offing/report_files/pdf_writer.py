@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from fpdf.prefs import ViewerPreferences
 
 from offing.core.report_document import (
+    Block,
     CitationPart,
     HeadingBlock,
     ImageBlock,
@@ -48,8 +49,10 @@ MIN_RAISED_SIZE = 8.0
 """Size in points below which the numbers of citations would be too small if they were raised."""
 LIST_INDENT, QUOTE_INDENT = 5.5, 7.0
 BULLET = "\u2022"
-KEPT_WITH_NEXT = 14.0
-"""Height in millimeters that must be free below a heading."""
+KEPT_WITH_NEXT, KEPT_WITH_SOURCE = 14.0, 28.0
+"""Heights in millimeters that must be free below a heading, and below that of a source, which has a description."""
+CAPTION_HEIGHT = 8.0
+"""Height in millimeters that must be free below an image for its name."""
 MAX_LISTED_CHARACTERS = 40
 MILLIMETERS_PER_PIXEL = 25.4 / 110
 """Size of an image that is smaller than the text is wide."""
@@ -92,13 +95,13 @@ class _Writer:
     def write(self, document: ReportDocument) -> None:
         entries = [block.citation for block in document.blocks if isinstance(block, ParagraphBlock)]
         self._links = {number: self._pages.add_link() for number in entries if number is not None}
-        self._write_heading(document.title, TITLE, 0)
+        self._write_heading(document.title, TITLE, 0, KEPT_WITH_NEXT)
         self._pages.y += 1.5
-        for block in document.blocks:
+        for block, following in zip(document.blocks, (*document.blocks[1:], None), strict=True):
             match block:
                 case HeadingBlock():
                     self._pages.y += 4.0 if block.level == 1 else 1.5
-                    self._write_heading(block.text, HEADINGS[block.level], block.level)
+                    self._write_heading(block.text, HEADINGS[block.level], block.level, _find_height_below(following))
                 case ParagraphBlock():
                     self._write_paragraph(block)
                 case ListBlock():
@@ -110,9 +113,10 @@ class _Writer:
         if self._missing:
             self._write_paragraph(_describe_missing(self._missing))
 
-    def _write_heading(self, text: str, style: TextStyle, level: int) -> None:
+    def _write_heading(self, text: str, style: TextStyle, level: int, height_below: float) -> None:
+        """Write a heading. `height_below` are the millimeters that must be free below it."""
         lines = self._pages.lay_out([self._style(text, style)]).break_lines(TEXT_WIDTH)
-        self._pages.reserve(sum(line.size for line in lines[:6]) * 0.5 + KEPT_WITH_NEXT)
+        self._pages.reserve(sum(line.size for line in lines[:6]) * 0.5 + height_below)
         self._pages.begin_section(text, level)
         self._pages.draw_lines(lines, MARGIN, TEXT_WIDTH)
         self._pages.y += 1.2
@@ -157,11 +161,10 @@ class _Writer:
 
     def _write_image(self, block: ImageBlock) -> None:
         """Draw an image at most as wide as the text, and small enough for a page with its heading and its name."""
-        size = find_png_size(block.data)
-        assert size is not None
-        scale = min(MILLIMETERS_PER_PIXEL, TEXT_WIDTH / size[0], MAX_IMAGE_HEIGHT / size[1])
+        width, height = _choose_image_size(block)
+        self._pages.reserve(height + CAPTION_HEIGHT)
         try:
-            self._pages.draw_image(block.data, block.name, size[0] * scale, size[1] * scale)
+            self._pages.draw_image(block.data, block.name, width, height)
         except (OSError, ValueError, SyntaxError):  # what Pillow raises for damaged files
             self._write_paragraph(describe_damaged(block))
         self._pages.y += 1.2
@@ -183,6 +186,25 @@ class _Writer:
 
     def _style(self, text: str, style: TextStyle, link: int | str | None = None) -> StyledText:
         return StyledText(text.translate(self._replacements), style, link)
+
+
+def _find_height_below(following: Block | None) -> float:
+    """Return the height in millimeters that must be free below a heading for what follows it."""
+    match following:
+        case ImageBlock():
+            return _choose_image_size(following)[1] + CAPTION_HEIGHT
+        case ParagraphBlock() if following.role == "note" or following.citation is not None:
+            return KEPT_WITH_SOURCE
+        case _:
+            return KEPT_WITH_NEXT
+
+
+def _choose_image_size(block: ImageBlock) -> tuple[float, float]:
+    """Return width and height in millimeters."""
+    size = find_png_size(block.data)
+    assert size is not None
+    scale = min(MILLIMETERS_PER_PIXEL, TEXT_WIDTH / size[0], MAX_IMAGE_HEIGHT / size[1])
+    return size[0] * scale, size[1] * scale
 
 
 def _list_characters(document: ReportDocument) -> str:

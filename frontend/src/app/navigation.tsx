@@ -17,6 +17,7 @@ import "./navigation.css";
 const NotificationBell = lazyView(
   msg`the notifications`,
   async () => (await import("@/features/notifications/notification-bell")).NotificationBell,
+  true,
 );
 
 interface NavigationProps {

@@ -1,10 +1,14 @@
 import { screen, within } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
+import { setDensity } from "@/shared/ui/density";
 import { setTheme } from "@/shared/ui/theme";
 import { renderPage } from "@/testing/render-page";
 import { usePhone } from "@/testing/screen-size";
 
-afterEach(() => setTheme("system"));
+afterEach(() => {
+  setTheme("system");
+  setDensity("comfortable");
+});
 
 test("g and a comma open the settings, with their list and the first section", async () => {
   const { user, router } = renderPage("/library");
@@ -38,4 +42,15 @@ test("the theme of the appearance is the theme of the page", async () => {
   const { user } = renderPage("/settings/appearance");
   await user.selectOptions(await screen.findByRole("combobox", { name: "Theme" }), "dark");
   expect(document.documentElement.dataset.theme).toBe("dark");
+});
+
+test("rows are compact when a person chooses so, and this browser keeps it", async () => {
+  const { user } = renderPage("/settings/appearance");
+  const density = await screen.findByRole("combobox", { name: "Density" });
+  await user.selectOptions(density, "compact");
+  expect(document.documentElement.dataset.density).toBe("compact");
+  expect(localStorage.getItem("offing.density")).toBe("compact");
+  await user.selectOptions(density, "comfortable");
+  expect(document.documentElement.dataset.density).toBeUndefined();
+  expect(localStorage.getItem("offing.density")).toBeNull();
 });

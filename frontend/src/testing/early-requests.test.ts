@@ -108,3 +108,16 @@ test("an early response is taken once, and not after its data may have changed",
   clock.mockReturnValue(10_001);
   expect(takeEarlyResponse(TEXTS.en.parts[0] ?? "")).toBeUndefined();
 });
+
+test("the stored theme and density are applied before the first paint, and other values are not", () => {
+  localStorage.setItem("offing.theme", "dark");
+  localStorage.setItem("offing.density", "compact");
+  runScript("/");
+  expect({ ...document.documentElement.dataset }).toMatchObject({ theme: "dark", density: "compact" });
+  delete document.documentElement.dataset.theme;
+  delete document.documentElement.dataset.density;
+  localStorage.setItem("offing.density", "tight");
+  runScript("/");
+  expect(document.documentElement.dataset.density).toBeUndefined();
+  delete document.documentElement.dataset.theme;
+});

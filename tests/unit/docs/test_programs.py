@@ -12,7 +12,7 @@ from tests.unit.docs.documents import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
-ALL = ("chromium", "bubblewrap", "redis-server", "postgresql")
+ALL = ("chromium", "bubblewrap", "redis-server", "postgresql", "libreoffice-writer-nogui")
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def program(path: Path, script: str = "") -> None:
 
 
 def install_all(programs: Path) -> None:
-    for path in (programs / "chromium", programs / "bwrap", programs / "redis-server", programs / "pg/15/bin/postgres"):
-        program(path)
+    for name in ("chromium", "bwrap", "redis-server", "pg/15/bin/postgres", "soffice"):
+        program(programs / name)
 
 
 def run_script(programs: Path) -> subprocess.CompletedProcess[str]:

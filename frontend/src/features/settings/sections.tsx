@@ -72,7 +72,7 @@ export const SECTIONS: readonly Section[] = [
   {
     name: "appearance",
     title: msg`Appearance`,
-    description: msg`Theme, language`,
+    description: msg`Theme, density, language`,
     View: lazyView(msg`the appearance`, async () => (await import("./appearance-section")).AppearanceSection),
   },
   {

@@ -4,6 +4,7 @@ import { useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useLanguage } from "@/shared/language/language";
 import { type StepLog, stepAt } from "@/shared/stream/step-log";
+import { useDensity } from "@/shared/ui/density";
 import { useHotkeys } from "@/shared/ui/hotkeys";
 import { rowHeight } from "./row-height";
 import { type Rows, rowOfSeq, seqOfRow } from "./rows";
@@ -43,6 +44,7 @@ export function StepRows(props: StepRowsProps) {
   const { runId, log, rows, count, isFiltered, excerpts, active, selected, open, scroller, isNarrow } = props;
   const { startAtEnd, loadRange, onSelect, onToggle, onVisibleRange } = props;
   const list = useRef<HTMLOListElement>(null);
+  const density = useDensity();
   const [margin, setMargin] = useState(0);
   useLayoutEffect(() => {
     if (!scroller || !list.current) return;
@@ -54,7 +56,7 @@ export function StepRows(props: StepRowsProps) {
     getScrollElement: () => scroller,
     estimateSize: (index) => {
       const seq = seqOfRow(rows, index);
-      return rowHeight(stepAt(log, seq), stepAt(log, seq - 1)?.turn, isNarrow);
+      return rowHeight(stepAt(log, seq), stepAt(log, seq - 1)?.turn, isNarrow, density);
     },
     measureElement: measureRow,
     getItemKey: (index) => seqOfRow(rows, index),
