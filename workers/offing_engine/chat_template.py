@@ -38,7 +38,6 @@ class ChatTemplate:
 
     def __init__(self, tokenizer: Any, end_ids: frozenset[int], vocabulary_size: int) -> None:
         self._tokenizer, self._end_ids, self._vocabulary_size = tokenizer, end_ids, vocabulary_size
-        self._end_marks = tuple(tokenizer.decode([id]) for id in sorted(end_ids))
 
     def render_prompt(self, messages: Messages, prefix: TokenPrefix | None, options: Mapping[str, Any]) -> TokenPrompt:
         """Return the token ids of the prompt, up to the beginning of the assistant's turn.
@@ -61,8 +60,7 @@ class ChatTemplate:
 
         Special tokens are added only on request, because templates contain them.
         """
-        # The tokenizer itself: transformers' call around it takes ten times as long for a short text.
-        return tuple(self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids)
+        return tuple(self._tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
 
     def check_ids(self, ids: Sequence[int], field: str) -> None:
         """Raise InvalidInput if an id is not in the model's vocabulary."""
@@ -110,7 +108,8 @@ class ChatTemplate:
 
     def _turn_ending(self, first: str, last: int) -> str | None:
         """Return what the template writes after the assistant's text and the ids do not contain yet."""
-        for mark in self._end_marks:
+        for end in sorted(self._end_ids):
+            mark = self._tokenizer.decode([end])
             _, separator, tail = first.rpartition(mark)
             if separator and not tail.strip():
                 return tail if last in self._end_ids else mark + tail

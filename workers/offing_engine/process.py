@@ -28,9 +28,6 @@ CLIENT_LIMITS = ClientLimits(max_connections=4000, max_half_open=4000)
 
 DRAIN_TIMEOUT_SECONDS = 25
 
-KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection stays open. Longer than any client keeps one, so that no request meets its end."""
-
 POLL_SECONDS = 1.0
 """Interval between checks of the policy folder."""
 
@@ -89,7 +86,6 @@ def serve_engine(serve_config: ServeConfig) -> int:
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=DRAIN_TIMEOUT_SECONDS,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         # uvicorn raises the signal again after draining, when nothing is left to do.
         for number in (signal.SIGTERM, signal.SIGINT):

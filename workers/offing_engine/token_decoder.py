@@ -8,16 +8,12 @@ those before it.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import orjson
 
 WINDOW_TOKENS = 8
 """Number of ids before one that can change what it decodes to."""
-
-MAX_CACHED_WINDOWS = 4096
-"""Each window is decoded for its last id and again for the id after it, and rollouts of a task share many."""
 
 
 class TokenDecoder:
@@ -26,14 +22,13 @@ class TokenDecoder:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._table = _build_byte_table(tokenizer)
-        self._decode = lru_cache(MAX_CACHED_WINDOWS)(self._decode_window)
 
     def decode_last(self, ids: Sequence[int]) -> bytes:
         """Return the bytes that the last of `ids` adds to the text of those before it."""
         if self._table is not None:
             return self._table[ids[-1]]
         window = list(ids[-WINDOW_TOKENS - 1 :])
-        before, after = self._decode(tuple(window[:-1])), self._decode(tuple(window))
+        before, after = self._decode(window[:-1]), self._decode(window)
         return after[len(before) :].encode() if after.startswith(before) else b""
 
     def decode_each(self, ids: Sequence[int]) -> tuple[bytes, ...]:
@@ -42,8 +37,8 @@ class TokenDecoder:
             return tuple([self._table[id] for id in ids])
         return tuple([self.decode_last(ids[: n + 1]) for n in range(len(ids))])
 
-    def _decode_window(self, ids: tuple[int, ...]) -> str:
-        return self._tokenizer.decode(list(ids), skip_special_tokens=True)
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def _build_byte_table(tokenizer: Any) -> list[bytes] | None:

@@ -1,20 +1,15 @@
 """HTTP requests to a policy server over TCP or a Unix socket.
 
-They return the body of a response or an attempt failure and are never retried. Any number of runs can send requests
-concurrently. Requests to the same server that overlap in time share its idle connections, and none stays open after
-the last of them.
+They return the body of a response or an attempt failure and are never retried. Each request has its
+own connection, so any number of runs can send requests concurrently.
 """
 
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import httpx
 import orjson
@@ -32,22 +27,6 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 UNIX_SCHEME = "unix://"
 
 _TOO_LONG = re.compile(r"context[ _]length|exceeds? the context|maximum model length|max_model_len", re.IGNORECASE)
-
-
-CONNECTION_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=1.0)
-"""An idle connection is used again for one second at most, because servers close idle ones: uvicorn after five."""
-
-
-@dataclass(slots=True)
-class _SharedClient:
-    """The client of all present requests of an event loop to one server."""
-
-    client: httpx.AsyncClient
-    request_count: int = 0
-
-
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedClient]] = WeakKeyDictionary()
-"""By event loop and address. A client belongs to the event loop that opened it."""
 
 
 async def post_json(
@@ -69,7 +48,7 @@ async def _send_request(
     endpoint: EngineEndpoint, method: str, path: str, content: bytes, model: str, timeout_seconds: float
 ) -> bytes | AttemptFailure:
     try:
-        async with asyncio.timeout(timeout_seconds), _share_client(endpoint) as client:
+        async with asyncio.timeout(timeout_seconds), _build_client(endpoint) as client:
             response = await client.request(method, path, content=content, headers=_build_headers(endpoint))
     except TimeoutError:
         return AttemptFailure(FailureKind.TIMEOUT, f"No complete response within {timeout_seconds:g} s.")
@@ -85,28 +64,11 @@ async def _send_request(
     return _failure_from_response(response, model)
 
 
-@asynccontextmanager
-async def _share_client(endpoint: EngineEndpoint) -> AsyncGenerator[httpx.AsyncClient]:
-    """Yield the client of the present requests to a server. The last request closes it."""
-    clients = _clients.setdefault(asyncio.get_running_loop(), {})
-    shared = clients.get(endpoint.api_base)
-    if shared is None:
-        shared = clients[endpoint.api_base] = _SharedClient(_build_client(endpoint))
-    shared.request_count += 1
-    try:
-        yield shared.client
-    finally:
-        shared.request_count -= 1
-        if not shared.request_count:
-            del clients[endpoint.api_base]
-            await shared.client.aclose()
-
-
 def _build_client(endpoint: EngineEndpoint) -> httpx.AsyncClient:
     limits = httpx.Timeout(None, connect=CONNECT_TIMEOUT_SECONDS)
     socket = endpoint.api_base.removeprefix(UNIX_SCHEME) if endpoint.api_base.startswith(UNIX_SCHEME) else None
     base = "http://engine" if socket else endpoint.api_base.rstrip("/").removesuffix("/v1")
-    transport = httpx.AsyncHTTPTransport(uds=socket, verify=_ssl_context(), limits=CONNECTION_LIMITS)
+    transport = httpx.AsyncHTTPTransport(uds=socket, verify=_ssl_context())
     return httpx.AsyncClient(
         transport=transport, base_url=base, timeout=limits, trust_env=False, follow_redirects=False
     )
