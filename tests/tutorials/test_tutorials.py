@@ -69,20 +69,3 @@ def test_the_other_tutorials_end_with_an_own_scorer_an_own_estimator_and_a_train
     assert "sampled by" in reader.output["offing train job.toml --dry-run"]
     assert "seeker@2" in reader.output["offing train job.toml"]
     assert "seeker@2" in reader.output["offing policy list"]
-
-
-@pytest.mark.slow
-def test_the_tutorial_of_rated_reports_ends_with_a_decision_of_the_gate_and_the_cost_of_each_stage(
-    reader: Follower,
-) -> None:
-    pytest.importorskip("torch")
-    reader.follow("rated-reports-to-policy.md")
-    asked = reader.output["python ask.py"].splitlines()
-    assert len(asked) == 16
-    stored = reader.output["offing tasks from-runs ours --held-out 0.4"]
-    assert "16 new" in stored or "left out" in stored
-    loop = reader.output["offing loop loop.toml"]
-    for stage in ("start:", "evaluation of the start:", "training:", "evaluation of the result:"):
-        assert stage in loop
-    assert "did not pass the gate" in loop or "passed the gate and is now active" in loop
-    assert "searcher@" in reader.output["offing policy list"]
