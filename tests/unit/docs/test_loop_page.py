@@ -30,6 +30,6 @@ def test_the_judge_of_the_page_has_a_budget_and_does_not_decide() -> None:
     tables, judged = read_tables()
     config = parse_loop_config(merge_tables(tables, {"collect": {}, "evaluate": judged["evaluate"]}))
     collect = parse_loop_config(tables | {"collect": tables["collect"] | judged["collect"]}).collect
-    assert {pin.name for pin in build_scorers(collect.scorers)} == {"token_f1", "rubric_judge"}
+    assert {pin.name for pin in build_scorers(collect.scorers) or ()} == {"token_f1", "rubric_judge"}
     assert collect.judge_budget is not None
     assert set(config.evaluation_scorers) == {"token_f1"}
