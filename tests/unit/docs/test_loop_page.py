@@ -27,9 +27,9 @@ def test_the_loop_of_the_page_trains_on_tasks_of_rated_runs_and_decides_by_other
 
 
 def test_the_judge_of_the_page_has_a_budget_and_does_not_decide() -> None:
-    tables, judged = read_tables()
-    config = parse_loop_config(merge_tables(tables, {"collect": {}, "evaluate": judged["evaluate"]}))
-    collect = parse_loop_config(tables | {"collect": tables["collect"] | judged["collect"]}).collect
+    tables, judge_tables = read_tables()
+    config = parse_loop_config(merge_tables(tables, {"collect": {}, "evaluate": judge_tables["evaluate"]}))
+    collect = parse_loop_config(tables | {"collect": tables["collect"] | judge_tables["collect"]}).collect
     assert {pin.name for pin in build_scorers(collect.scorers) or ()} == {"token_f1", "rubric_judge"}
     assert collect.judge_budget is not None
     assert set(config.evaluation_scorers) == {"token_f1"}
