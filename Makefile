@@ -77,8 +77,8 @@ bench: $(READY) $(TRAIN_READY) ## measure Offing and bare LangGraph and write do
 screens: setup ## check every screen of the web UI in a browser and write docs/ui; ARGS="--only run- --shots DIR" selects screens
 	@exec $(PY) -m tests.e2e.screens $(or $(ARGS),--shots ../docs/ui)
 
-loop: $(READY) $(TRAIN_READY) ## train a planner from scratch on its own rollouts and evaluate it; SEEDS="0 1 2"
-	@exec $(PY) -m tests.results.closed_loop $(SEEDS)
+loop: $(READY) $(TRAIN_READY) ## train a planner from scratch on its own rollouts and evaluate it; SEEDS="0 1 2", SPLIT=unseen evaluates on compositions that no training question has
+	@exec $(PY) -m tests.results.closed_loop $(if $(SPLIT),--split $(SPLIT)) $(SEEDS)
 
 results: $(READY) $(TRAIN_READY) ## test the claim of each algorithm; ONLY="eapo hae" SEEDS="0 1" select runs, JOBS=2 runs two at a time
 	@exec $(PY) -m tests.results --at-once $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))

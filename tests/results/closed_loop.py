@@ -1,18 +1,19 @@
 """Run the training loop from scratch, once per seed, and compare the planner before and after on held-out worlds.
 
-    .venv/bin/python -m tests.results.closed_loop [SEED ...]
+    .venv/bin/python -m tests.results.closed_loop [--split unseen] [SEED ...]
 
-Each seed has its own folder under .loop per configuration. A seed with a result is not run again, and a stopped run
+`--split unseen` evaluates on combinations of relations that no training question has. Each seed has its own folder
+under .loop per configuration. A seed with a result is not run again, and a stopped run
 continues. The results are added to docs/results/closed-loop.json, and the page is written from all records of that
 file.
 """
 
+import argparse
 import os
 import subprocess
 import sys
 import time
-import tomllib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +27,10 @@ from offing.storage.pool import Database
 from offing_world.question_generator import MAX_HOPS
 from tests.results import loop_record
 from tests.results.loop_record import LookUps
+from tests.results.loop_tables import CONFIG, EXPERIMENTS, SPLITS, list_entries, load_tables
 from tests.results.runs import commit_of_checkout
 
 HOMES = Path(".loop")
-CONFIG = Path("deploy/loop.toml")
 SEEDS = (0, 1, 2)
 
 BY_LOOK_UPS: LiteralString = """
@@ -41,12 +42,17 @@ BY_LOOK_UPS: LiteralString = """
 
 
 def main() -> int:
-    config = loop_record.config_hash(tomllib.loads(CONFIG.read_text("utf-8")))
-    for seed in [int(text) for text in sys.argv[1:]] or list(SEEDS):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seeds", nargs="*", type=int, default=list(SEEDS), metavar="SEED")
+    parser.add_argument("--split", choices=SPLITS, default="all")
+    options = parser.parse_args()
+    configs = {EXPERIMENTS[split]: loop_record.config_hash(load_tables(split)) for split in SPLITS}
+    config = configs[EXPERIMENTS[options.split]]
+    for seed in options.seeds:
         home = home_of(seed, config)
-        result = _of_seed(seed, home)
+        result = _of_seed(seed, home, list_entries(options.split))
         loop_record.add(loop_record.record_of(result, _by_look_ups(result, home), config))
-        print("\n".join(loop_record.write_page(config)))
+        print("\n".join(loop_record.write_page(configs)))
     return 0
 
 
@@ -55,15 +61,19 @@ def home_of(seed: int, config: str) -> Path:
     return HOMES / f"seed-{seed}-{config[:12]}"
 
 
-def _of_seed(seed: int, home: Path) -> dict[str, Any]:
-    """Return the result of a seed. Run the loop first if there is none. The commit is the one at its start."""
+def _of_seed(seed: int, home: Path, entries: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the result of a seed. Run the loop first if there is none. The commit is the one at its start.
+
+    `entries` are those of the configuration that differ from the file, for `--set`.
+    """
     file, commit = home / "result.json", home / "commit"
     if file.is_file():
         return orjson.loads(file.read_bytes())
     home.mkdir(parents=True, exist_ok=True)
     if not commit.is_file():
         commit.write_text(commit_of_checkout())
-    command = [sys.executable, "-m", "offing.cli", "loop", str(CONFIG), "--set", f"seed={seed}", "--json"]
+    changes = [word for entry in (f"seed={seed}", *entries) for word in ("--set", entry)]
+    command = [sys.executable, "-m", "offing.cli", "loop", str(CONFIG), *changes, "--json"]
     environment = {**os.environ, "OFFING_HOME": str(home.resolve())}
     with _timed(home / "minutes"):
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)

@@ -6,7 +6,7 @@ current configuration. This module runs no loop and opens no database.
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
@@ -77,40 +77,61 @@ def add(record: Record, records: Path = RECORDS) -> None:
         records.write_text(json.dumps([*stored, new], indent=1) + "\n", "utf-8")
 
 
-def write_page(config: str, records: Path = RECORDS, page: Path = PAGE) -> list[str]:
-    """Write the results below the mark of the page, and return them as lines."""
-    lines = render_metrics(read(records), config, experiments()["training loop"])
+def write_page(configs: Mapping[str, str], records: Path = RECORDS, page: Path = PAGE) -> list[str]:
+    """Write the results below the mark of the page, and return them as lines. `configs`: see `render_metrics`."""
+    lines = render_metrics(read(records), configs, experiments())
     head = page.read_text("utf-8").partition(MARK)[0]
     page.write_text(f"{head}{MARK}\n" + "\n".join(lines) + "\n", "utf-8")
     return lines
 
 
-def render_metrics(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
-    """Return the part of the page below its mark."""
+def render_metrics(records: Sequence[Record], configs: Mapping[str, str], overlaps: Mapping[str, Overlap]) -> list[str]:
+    """Return the part of the page below its mark.
+
+    `configs` is the hash of the configuration by experiment. The first one has no heading.
+    """
+    lines = list[str]()
+    for name, config in configs.items():
+        heading = [f"### {name.capitalize()}", ""] if lines else []
+        lines += [*heading, *_render_config(records, config, overlaps[name])]
+    return [*lines, *_left_out(records, configs.values())]
+
+
+def _render_config(records: Sequence[Record], config: str, overlap: Overlap) -> list[str]:
     latest = {one["seed"]: one for one in records if one["config"] == config}
     rendered = [latest[seed] for seed in sorted(latest)]
     if not rendered:
-        return ["No seed has been run with the current configuration."]
+        return ["No seed has been run with the current configuration.", ""]
     head = ["success on held-out tasks", "before", "after", "gain (95 %)", "imitation of the same rollouts"]
     return [
         *_row(head, first=True),
         *(line for mode in MODES for line in _row(_success(rendered, mode))),
         "",
-        *_paragraph(
-            f"Means over {len(rendered)} seeds, with the value of each seed in parentheses. The interval is "
-            "Student's t over seeds, paired by seed."
-        ),
-        *_paragraph(
-            f"Of the {overlap.held_out} held-out questions, {overlap.texts} occur in training as text and "
-            f"{overlap.words} ({overlap.share:.1%}) in the compact format that the planner reads. They have "
-            f"{overlap.forms} different compact forms. Seed 0 trains on {overlap.trained:,} questions."
-        ),
+        *_paragraph(_describe_seeds(len(rendered))),
+        *_paragraph(_describe_overlap(overlap)),
         *_row(["seed", "commit", "date", "minutes", "gate"], first=True),
         *(line for one in rendered for line in _row(_origin(one))),
         "",
         *(line for one in rendered for line in _look_ups(one)),
-        *_left_out(records, rendered),
     ]
+
+
+def _describe_seeds(count: int) -> str:
+    if count == 1:
+        return "One seed, so no interval."
+    return (
+        f"Means over {count} seeds, with the value of each seed in parentheses. The interval is "
+        "Student's t over seeds, paired by seed."
+    )
+
+
+def _describe_overlap(overlap: Overlap) -> str:
+    longer = f", and {overlap.longer_words} of the {overlap.longer} with two or more look-ups" if overlap.longer else ""
+    return (
+        f"Of the {overlap.held_out} held-out questions, {overlap.texts} occur in training as text and "
+        f"{overlap.words} ({overlap.share:.1%}) in the compact format that the planner reads{longer}. They have "
+        f"{overlap.forms} different compact forms. Seed 0 trains on {overlap.trained:,} questions."
+    )
 
 
 def _paragraph(text: str) -> list[str]:
@@ -145,8 +166,9 @@ def _look_ups(one: Record) -> list[str]:
     return [*lines, ""]
 
 
-def _left_out(records: Sequence[Record], rendered: Sequence[Record]) -> list[str]:
-    older = [one for one in records if one not in rendered]
+def _left_out(records: Sequence[Record], configs: Collection[str]) -> list[str]:
+    latest = {(one["config"], one["seed"]): one for one in records if one["config"] in configs}
+    older = [one for one in records if one not in latest.values()]
     named = "; ".join(f"seed {one['seed']} at {one['commit']}, {one['date']}" for one in older)
     return [f"Not shown, because they have another configuration or the seed was run again: {named}."] if older else []
 

@@ -9,9 +9,7 @@ two or more look-ups: a question of one look-up has one relation and always occu
 """
 
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.rollout_collector import MAX_BATCHES_PER_STEP
@@ -19,9 +17,8 @@ from offing_trainer.loop_config import LoopConfig, parse_loop_config
 from offing_world.tasks import WorldTask, generate_tasks
 from tests.results import dcpo, eapo, hae_flow, supo, unseen
 from tests.results.experiment import Size
+from tests.results.loop_tables import EXPERIMENTS, load_tables
 from tests.results.question_overlap import Overlap, course_overlap, overlap_of
-
-LOOP = Path(__file__).parents[2] / "deploy/loop.toml"
 
 
 def loop_overlap(config: LoopConfig) -> Overlap:
@@ -60,7 +57,7 @@ def experiments() -> dict[str, Overlap]:
     """Return the overlap by experiment, with seed 0."""
     full = Size.FULL
     return {
-        "training loop": loop_overlap(parse_loop_config(tomllib.loads(LOOP.read_text("utf-8")))),
+        **{name: loop_overlap(parse_loop_config(load_tables(split))) for split, name in EXPERIMENTS.items()},
         "unseen compositions": course_overlap(unseen.course("flow-grpo", full)),
         "EAPO": course_overlap(eapo.course(next(iter(eapo.EXPERIMENT.arms)), full)),
         "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),

@@ -11,10 +11,12 @@ from uuid import UUID
 import pytest
 
 from offing.cli.loop import print_result
+from offing.cli.training_jobs import load_tables as load_command_tables
 from offing_trainer.loop import LoopResult, VersionScore
 from offing_world.compact_notation import render_compact_question
 from tests.results import closed_loop, loop_record, overlap
 from tests.results.loop_record import Record
+from tests.results.loop_tables import CONFIG, EXPERIMENTS, list_entries, load_tables
 from tests.results.overlap import Overlap
 
 OVERLAP = Overlap(held_out=4, trained=100, texts=0, words=3, forms=2)
@@ -55,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def page_of(folder: Path) -> str:
-    loop_record.write_page(HASH, folder / "records.json", folder / "page.md")
+    loop_record.write_page({"training loop": HASH}, folder / "records.json", folder / "page.md")
     return (folder / "page.md").read_text()
 
 
@@ -119,10 +121,30 @@ def test_what_another_configuration_has_made_is_not_taken_for_a_result() -> None
     assert closed_loop.home_of(7, one) != closed_loop.home_of(7, other)
 
 
+def test_each_split_has_a_section_of_its_own(folder: Path) -> None:
+    loop_record.add(record(3, 0.25, config="split"), folder / "records.json")
+    overlaps = {"training loop": OVERLAP, "other": Overlap(held_out=4, trained=9, texts=0, words=1, forms=1)}
+    configs = {"training loop": HASH, "other": "split"}
+    lines = loop_record.render_metrics(loop_record.read(folder / "records.json"), configs, overlaps)
+    first, _, second = "\n".join(lines).partition("### Other\n")
+    assert "| 0 | abc1234 |" in first
+    assert "| 3 | abc1234 |" not in first
+    assert "| 3 | abc1234 |" in second
+    assert "One seed, so no interval." in second
+    assert "Not shown" not in second, "what another section shows is not left out"
+
+
+def test_a_split_is_a_configuration_of_its_own_whose_entries_the_command_sets() -> None:
+    assert list_entries("all") == []
+    assert list_entries("unseen") == ["collect.compositions=trained", "evaluate.compositions=held-out"]
+    set_by_command = load_command_tables(CONFIG, tuple(list_entries("unseen")))
+    assert load_tables("unseen") == set_by_command != load_tables("all")
+
+
 def test_the_pages_say_what_the_records_and_the_overlap_are_today() -> None:
     outcome = overlap.experiments()
-    config = loop_record.config_hash(tomllib.loads(overlap.LOOP.read_text("utf-8")))
-    metrics = "\n".join(loop_record.render_metrics(loop_record.read(), config, outcome["training loop"]))
+    configs = {name: loop_record.config_hash(load_tables(split)) for split, name in EXPERIMENTS.items()}
+    metrics = "\n".join(loop_record.render_metrics(loop_record.read(), configs, outcome))
     assert loop_record.PAGE.read_text("utf-8").partition(loop_record.MARK)[2].strip() == metrics.strip()
     index = (loop_record.FOLDER / "README.md").read_text("utf-8")
     assert "\n".join(overlap.table(outcome)) in index

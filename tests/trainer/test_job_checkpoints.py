@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offing_trainer.job.checkpoints import prune_checkpoints, step_folder
+from offing_trainer.job.checkpoints import prune_checkpoints, remove_checkpoints, step_folder
 
 
 def test_a_checkpoint_that_is_removed_is_never_seen_by_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +24,11 @@ def test_a_checkpoint_that_is_removed_is_never_seen_by_half(tmp_path: Path, monk
     stored = [step_folder(tmp_path, step, 1).name for step in (3, 4, 5)]
     assert set(seen) == set(stored)
     assert sorted(path.name for path in tmp_path.iterdir()) == stored
+
+
+def test_a_job_that_is_done_leaves_its_metrics_and_no_checkpoint(tmp_path: Path) -> None:
+    for step in range(1, 4):
+        step_folder(tmp_path, step, 1).mkdir()
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    remove_checkpoints(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]

@@ -63,5 +63,6 @@ async def test_killed_between_any_two_things_a_job_ends_with_the_weights_of_an_u
         assert (weights(created.uri), created.id) == (expected, done.produced_version_id), phase
         versions, _ = await policies.list_versions(bench.database, LOCAL_TENANT, f"killed-{nth}", None, 10)
         assert len(versions) == 1, phase
+        assert (done.checkpoint, list(bench.folder(job.id).glob("step-*"))) == ("", []), phase
     left = sorted(path.name for path in (bench.home / "policies").iterdir())
     assert left == sorted(["whole@1", *(f"killed-{nth}@1" for nth in range(len(KILLS)))])

@@ -7,10 +7,12 @@ from cyclopts import App
 from offing.cli.options import Json
 from offing.cli.show import COMMAND_LINE, get_run_id, run_with_database
 from offing.cli.terminal import print_json, strip_control
+from offing.core.errors import InvalidInput
 from offing.core.training_signal import TextOrigin, TrainingSignal
-from offing.services import training_signals
+from offing.services import ratings, training_signals
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
+from offing.storage.rewards import RewardRow
 from offing.storage.training_signals import TrainingConsent
 
 app = App(name="signals", help="Training signals: what people said about a run, and whether it may be learned from.")
@@ -38,6 +40,30 @@ def show(run: str, *, json: Json = False) -> int:
         print(
             strip_control(f"{one.created_at:%Y-%m-%d %H:%M}  {one.kind}  {one.given_by}  {about}  {value}  {one.text}")
         )
+    return 0
+
+
+@app.command
+def rate(run: str, value: float, *, sentence: str = "") -> int:
+    """Rate the report of a run, or one of its sentences.
+
+    Parameters
+    ----------
+    value
+        From -1, wrong, to 1, right.
+    sentence
+        Id of the sentence, as in `offing ask --json`. Default: the whole report.
+    """
+    if not -1 <= value <= 1:
+        raise InvalidInput("VALUE", f"{value:g} is out of range", "Use a number from -1 to 1.")
+
+    async def work(database: Database) -> RewardRow:
+        id = await get_run_id(database, run)
+        return await ratings.rate_report(
+            database, LOCAL_TENANT, id, person=COMMAND_LINE, sentence_id=sentence or None, value=value, correction=""
+        )
+
+    print(run_with_database(work).id)
     return 0
 
 

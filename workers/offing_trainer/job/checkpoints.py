@@ -6,6 +6,7 @@ are left over from a crashed process.
 """
 
 import shutil
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -37,7 +38,15 @@ def find_checkpoint(folder: Path, step: int) -> Path | None:
 
 def prune_checkpoints(folder: Path, step: int, last_good_step: int) -> None:
     """Remove checkpoints that are no longer needed, and those of steps that were never committed."""
-    needed = {f"{n:06d}" for n in (*range(step - MAX_CHECKPOINTS + 1, step + 1), last_good_step)}
+    _remove_others(folder, {f"{n:06d}" for n in (*range(step - MAX_CHECKPOINTS + 1, step + 1), last_good_step)})
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all checkpoints of a job that is done. Its weights are in the version that it registered."""
+    _remove_others(folder, set())
+
+
+def _remove_others(folder: Path, needed: Collection[str]) -> None:
     for path in folder.glob("step-*"):
         if path.name.split("-")[1] not in needed:
             with suppress(OSError):

@@ -30,7 +30,13 @@ from offing.storage.training_groups import GroupQuery, GroupSummary
 from offing.storage.training_jobs import CommittedStep, JobFencingToken, TrainingJobRow
 from offing_trainer.config import TrainConfig, parse_config
 from offing_trainer.job import curriculum, group_selection, publication
-from offing_trainer.job.checkpoints import find_checkpoint, job_folder, prune_checkpoints, step_folder
+from offing_trainer.job.checkpoints import (
+    find_checkpoint,
+    job_folder,
+    prune_checkpoints,
+    remove_checkpoints,
+    step_folder,
+)
 from offing_trainer.job.contract import JobTrainer, PhaseCallback, TrainingStepResult
 from offing_trainer.job.group_query import build_group_query
 from offing_trainer.job.group_selection import GroupSelection, StepSize
@@ -418,10 +424,11 @@ async def _finish(progress: _JobProgress, on_thread: ThreadRunner, reason: str) 
         produced = (await _publish(progress, on_thread)).id
     async with progress.context.database.transaction(progress.fencing_token.tenant_id) as connection:
         released = await training_jobs.release_job(
-            connection, progress.fencing_token, "done", stop_reason=reason, produced_version_id=produced
+            connection, progress.fencing_token, "done", stop_reason=reason, produced_version_id=produced, checkpoint=""
         )
     progress.job = released
     progress.set_phase("done")
+    remove_checkpoints(progress.folder)
     shutil.rmtree(progress.context.policy_dir / f".export-{released.id}", ignore_errors=True)
     return released
 
