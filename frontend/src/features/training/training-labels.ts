@@ -165,6 +165,8 @@ export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventT
       return { label: t`promoted`, tone: "moss", text: t`${policy}, gate ${detail("gate")}` };
     case "canary":
       return { label: t`canary`, tone: "sun", text: canaryText(event, policy) };
+    case "canary_compared":
+      return canaryLookText(event);
     case "canary_withdrawn":
       return { label: t`canary withdrawn`, tone: "sun", text: `${detail("policy")}: ${detail("reason")}` };
     case "rolled_back":
@@ -198,6 +200,19 @@ function rollbackTarget(event: Pick<TrainingEvent, "detail">): string {
 function canaryText({ detail: { fraction } }: Pick<TrainingEvent, "detail">, policy: string): string {
   if (typeof fraction !== "number") return t`${policy} on a fraction of new runs`;
   return t`${policy} on ${formatPercent(fraction)} of new runs`;
+}
+
+/** Return text such as `30 tasks of each, against planner@2: difference +0.031, interval −0.200 … +0.262`. */
+function canaryLookText({ detail }: Pick<TrainingEvent, "detail">): EventText {
+  const tasks = Number(detail.tasks);
+  const count = plural(tasks, { one: "# task", other: "# tasks" });
+  const difference = formatSigned(Number(detail.difference));
+  const interval = `${formatSigned(Number(detail.low))} … ${formatSigned(Number(detail.high))}`;
+  const active = String(detail.active_version);
+  const text = t`${count} of each, against ${active}: difference ${difference}, interval ${interval}`;
+  if (detail.verdict === "better") return { label: t`canary is better`, tone: "moss", text };
+  if (detail.verdict === "worse") return { label: t`canary is worse`, tone: "coral", text };
+  return { label: t`canary compared`, tone: "", text };
 }
 
 function gateText({ detail }: Pick<TrainingEvent, "detail">): EventText {

@@ -121,6 +121,12 @@ test("events have texts, and an unknown one keeps its name", () => {
     }),
   ).toBe("rejected by the gate: only 3 pairs");
   expect(render("canary", { policy: "planner@2", fraction: 0.1 })).toBe("canary: planner@2 on 10% of new runs");
+  const look = { tasks: 30, active_version: "planner@1", difference: 0.031, low: -0.2, high: 0.262 };
+  expect(render("canary_compared", { ...look, verdict: "undecided" })).toBe(
+    "canary compared: 30 tasks of each, against planner@1: difference +0.031, interval −0.200 … +0.262",
+  );
+  expect(render("canary_compared", { ...look, verdict: "worse" })).toContain("canary is worse: ");
+  expect(render("canary_compared", { ...look, verdict: "better" })).toContain("canary is better: ");
   expect(render("pause_requested", {})).toBe("pause requested: ");
   expect(ledgerReason("zero_advantage").label).toBe("zero advantage");
   expect(ledgerReason("of_tomorrow")).toEqual({ label: "of tomorrow", description: "" });

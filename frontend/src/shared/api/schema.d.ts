@@ -710,7 +710,7 @@ export interface paths {
          * Promote Policy Version
          * @description Promote a policy version if it passes the promotion gate against the active version.
          *
-         *     `force` skips the gate.
+         *     `force` skips the gate, and `by_canary` replaces it by what the canary has shown.
          *
          *     Use `offing policy promote` for a version that other machines serve; the command loads it there first.
          */
@@ -5964,6 +5964,12 @@ export interface components {
          *     }
          */
         PromoteIn: {
+            /**
+             * By Canary
+             * @description `true`: instead of passing the gate, the version must have been found better as the canary.
+             * @default false
+             */
+            by_canary: boolean;
             /**
              * Confident
              * @description `true`: the lower end of the difference's interval decides. `false`: the mean difference does, and an equal version passes half of the time.
