@@ -36,13 +36,13 @@ def take_looks(canary: list[float], active: list[float], every: int) -> list[Can
     return looks
 
 
-def decided(rng: Random, effect: float, every: int = 1) -> dict[CanaryVerdict, float]:
-    """The fraction of simulated canaries that get each verdict at any look."""
-    found = dict.fromkeys(CanaryVerdict, 0)
+def measure_verdicts(rng: Random, every: int) -> dict[CanaryVerdict, float]:
+    """The fraction of equal canaries that get each verdict at any look."""
+    counts = dict.fromkeys(CanaryVerdict, 0)
     for _ in range(CASES):
-        for verdict in {look.verdict for look in take_looks(draw(rng, effect), draw(rng), every)}:
-            found[verdict] += 1
-    return {verdict: count / CASES for verdict, count in found.items()}
+        for verdict in {look.verdict for look in take_looks(draw(rng), draw(rng), every)}:
+            counts[verdict] += 1
+    return {verdict: count / CASES for verdict, count in counts.items()}
 
 
 def test_looks_are_at_fixed_sizes_and_each_is_stricter_than_the_one_before() -> None:
@@ -87,8 +87,8 @@ def test_looks_at_earlier_canaries_make_those_at_the_next_one_stricter() -> None
 
 @pytest.mark.parametrize("every", [1, 13, TASK_COUNT])
 def test_an_equal_canary_gets_a_verdict_in_at_most_five_of_a_hundred_cases_however_often_one_checks(every: int) -> None:
-    found = decided(Random(1), 0.0, every)
-    assert found[CanaryVerdict.BETTER] + found[CanaryVerdict.WORSE] <= 0.05
+    fractions = measure_verdicts(Random(1), every)
+    assert fractions[CanaryVerdict.BETTER] + fractions[CanaryVerdict.WORSE] <= 0.05
 
 
 def test_rewards_of_0_and_1_are_no_exception_also_when_success_is_rare() -> None:
@@ -104,14 +104,14 @@ def test_rewards_of_0_and_1_are_no_exception_also_when_success_is_rare() -> None
 def test_a_canary_that_differs_by_the_stated_effect_is_decided_in_at_least_eighty_of_a_hundred_cases(
     effect: float, verdict: CanaryVerdict
 ) -> None:
-    rng, found = Random(3), 0
+    rng, decisions = Random(3), 0
     for _ in range(CASES):
         canary, active = [
             [float(rng.random() < 0.5 + side * effect / 2) for _ in range(TASK_COUNT)] for side in (1, -1)
         ]
-        found += any(look.verdict is verdict for look in compare_canary(canary, active, margin=MARGIN))
-    print(f"{effect:+.2f} is decided in {found / CASES:.0%} of the cases after {TASK_COUNT} tasks of each")
-    assert found / CASES >= 0.8
+        decisions += any(look.verdict is verdict for look in compare_canary(canary, active, margin=MARGIN))
+    print(f"{effect:+.2f} is decided in {decisions / CASES:.0%} of the cases after {TASK_COUNT} tasks of each")
+    assert decisions / CASES >= 0.8
 
 
 def test_rollouts_of_one_task_are_not_independent_and_would_give_many_equal_canaries_a_verdict() -> None:
@@ -141,8 +141,8 @@ def test_the_detectable_difference_of_a_look_is_one_that_it_shows_in_eighty_of_a
     rng = Random(4)
     look = compare_canary(draw(rng, count=153), draw(rng, count=153), done=5, looks=5)[0]
     print(f"detectable after {look.tasks} tasks of each: {look.detectable_difference:.3f}")
-    shown = 0
+    detections = 0
     for _ in range(CASES):
         canary, active = draw(rng, look.detectable_difference, 153), draw(rng, count=153)
-        shown += compare_canary(canary, active, done=5, looks=5)[0].low > 0
-    assert 0.7 < shown / CASES < 0.9
+        detections += compare_canary(canary, active, done=5, looks=5)[0].low > 0
+    assert 0.7 < detections / CASES < 0.9
