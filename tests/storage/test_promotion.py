@@ -239,8 +239,8 @@ async def test_a_canary_that_does_worse_is_withdrawn_automatically(
     assert await canaries.check_canary(pool, LOCAL_TENANT, "planner") == []
     await complete_tasks(collected, canary, [0.0])
     assert await policy_versions.list_canaries(pool) == [(LOCAL_TENANT, "planner")]
-    (said,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
-    assert said.startswith("planner@2 was withdrawn")
+    (decision,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    assert decision.startswith("planner@2 was withdrawn")
     assert await state_of(pool, "planner@2") == "candidate"
     assert await kinds(pool, canary) == ["canary", "canary_compared", "canary_withdrawn"]
     (look,) = await looks_at(pool, canary)
@@ -316,8 +316,8 @@ async def test_a_canary_is_promoted_by_what_it_has_shown_and_not_before(
     collected = Collected(pool, LOCAL_TENANT, owner_url)
     await complete_tasks(collected, active, [0.0] * 6)
     await complete_tasks(collected, canary, [1.0] * 6)
-    (said,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
-    assert said.startswith("planner@2 is better")
+    (decision,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    assert decision.startswith("planner@2 is better")
     assert await state_of(pool, "planner@2") == "canary", "a person promotes it"
     assert (await promote_canary()).state == "active"
     assert (await events_of(pool, canary))[-1].detail["gate"] == "passed as a canary"

@@ -27,7 +27,7 @@ def draw(rng: Random, bonus: float = 0.0, count: int = TASK_COUNT) -> list[float
 
 
 def take_looks(canary: list[float], active: list[float], every: int) -> list[CanaryLook]:
-    """The looks of somebody who checks each time that so many more tasks of each version have been completed."""
+    """The looks of somebody who checks after each `every` further tasks of each version."""
     looks: list[CanaryLook] = []
     for seen in range(every, len(canary) + every, every):
         looks += compare_canary(canary[:seen], active[:seen], done=len(looks), looks=len(looks), margin=MARGIN)

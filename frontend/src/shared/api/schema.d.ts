@@ -5834,6 +5834,12 @@ export interface components {
             state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
+         * PreferenceSource
+         * @description What a preference between two completions comes from.
+         * @enum {string}
+         */
+        PreferenceSource: "reward" | "rating" | "correction";
+        /**
          * PresetBudgetIn
          * @description Limits of a run with the preset. A limit that is null is that of the run.
          */
@@ -24719,6 +24725,8 @@ export interface operations {
                 include_quarantined?: boolean;
                 /** @description Include reference answers. */
                 include_references?: boolean;
+                /** @description What the preferences of the format pairs come from. `rating` and `correction` are what people said about runs that may be learned from; corrections need the kind interactive. */
+                preference?: components["schemas"]["PreferenceSource"];
             };
             header?: {
                 /** @description Required on writes that use the session cookie. */
