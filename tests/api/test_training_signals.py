@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.core.run_reference import REJECTED_CRITERION
 from offing.services.run_tasks import TaskSetRequest, make_tasks_from_runs
 from offing.services.tasks import list_dataset_task_ids
 from tests.api.conftest import Api
@@ -114,7 +115,7 @@ async def test_runs_become_tasks_with_what_people_said_as_their_reference(api: A
     ]
     assert [row[4] for row in rows] == [["from-runs", "answer:person"], ["from-runs", "answer:model"], ["from-runs"]]
     assert rows[1][2][0]["quote"] == "", "the words of a document are not copied"
-    assert rows[2][3] == [{"text": 'The report does not state the following: "Nobody knows more."', "weight": 1.0}]
+    assert rows[2][3] == [{"text": REJECTED_CRITERION, "weight": 1.0, "rejected": "Nobody knows more."}]
 
 
 async def test_what_is_left_out_is_counted_with_its_reason(api: Api) -> None:

@@ -262,7 +262,7 @@ def _build_spec(run: AskedRunRow, reference: RunReference, split: str) -> TaskSp
         question=run.question,
         answers=None if reference.answer is None else [reference.answer],
         evidence=[TaskEvidence(source=one.source, start=one.start, end=one.end) for one in reference.evidence],
-        rubric=[TaskCriterion(text=one.text, weight=one.weight) for one in reference.rubric],
+        rubric=[TaskCriterion(text=one.text, weight=one.weight, rejected=one.rejected) for one in reference.rubric],
         scope=scope_of_task(run),
         name=f"run {run.id}",
         split=split,

@@ -10627,6 +10627,12 @@ export interface components {
          */
         TaskCriterion: {
             /**
+             * Rejected
+             * @description A sentence that a good report does not state. A judge reads it as a quote, not as a criterion.
+             * @default
+             */
+            rejected: string;
+            /**
              * Text
              * @description What a good report contains, in words that a judge can check.
              */
