@@ -134,7 +134,7 @@ class ReportRubric:
                 judge = build_judge(len(case.criteria))
                 return await ask_judge(judge, case, report_options, scoring_input, meter, call_number=call_number)
 
-        cases = _build_cases(scoring_input.question, rubric, scoring_input.report, report_options.criteria_per_call)
+        cases = build_cases(scoring_input.question, rubric, scoring_input.report, report_options.criteria_per_call)
         judgments = await asyncio.gather(*(ask(number, case) for number, case in enumerate(cases, 1)))
         return _combine(rubric, judgments)
 
@@ -142,7 +142,8 @@ class ReportRubric:
 SCORER = ReportRubric()
 
 
-def _build_cases(question: str, rubric: Sequence[Criterion], report: Report, size: int) -> list[ReportCase]:
+def build_cases(question: str, rubric: Sequence[Criterion], report: Report, size: int) -> list[ReportCase]:
+    """Return what a judge sees in each call, with at most `size` criteria."""
     text = render_markdown(report)[:MAX_REPORT_CHARS]
     parts = [rubric[start : start + size] for start in range(0, len(rubric), size)]
     return [

@@ -12,12 +12,12 @@ from offing.core.errors import InvalidInput
 from offing.core.model import Usage
 from offing.core.report import Citation, Evidence, Report, ReportStatus, Section, Sentence
 from offing.core.run import StopReason
-from offing.core.scoring import Criterion, Reference, ReferenceEvidence
+from offing.core.scoring import Criterion, Reference, ReferenceEvidence, reference_from_json, reference_to_json
 from offing.core.tool import SourceSpan
 from offing.core.trajectory import Outcome
 from offing.scorers import SCORERS, ScorerResult, ScoringFailure, ScoringInput
 from offing.scorers.answer_judge import JUDGE, AnswerCase
-from offing.scorers.report_rubric import ReportCase, build_judge
+from offing.scorers.report_rubric import ReportCase, build_cases, build_judge
 
 SPAN = SourceSpan(UUID(int=1), 0, 20)
 FIRE = Citation(1, SPAN, "The tower burned in 1755.", UUID(int=2), "The fire")
@@ -171,13 +171,23 @@ def test_a_rubric_without_rejected_sentences_says_nothing_of_them() -> None:
     assert "rejected" not in (system.text + user.text).casefold()
 
 
-async def test_a_judge_reads_the_rejected_sentences_of_a_rubric_in_each_call() -> None:
-    rubric = (Criterion("Names the year."), Criterion("Not that.", rejected="It is made of stone."))
-    task = replace(a_rollout(), reference=Reference(None, (), rubric))
-    scored = await score("report_rubric", task, judged_by(verdicts("yes", "no")))
-    assert scored.value == 0.5
-    one_each = {**judged_by(verdicts("yes"), verdicts("yes")), "criteria_per_call": 1}
-    assert (await score("report_rubric", task, one_each)).value == 1.0
+def test_a_judge_reads_a_rejected_sentence_in_the_call_of_its_criterion() -> None:
+    rubric = (*RUBRIC, Criterion("Not that.", rejected="It is made of stone."))
+    report = a_rollout().report
+    assert report is not None
+    first, second = build_cases("When?", rubric, report, 2)
+    assert (first.criteria, first.rejected) == (("Names the year.", "Names the builder."), ())
+    assert (second.criteria, second.rejected) == (("Is short.", "Not that."), ("", "It is made of stone."))
+
+
+def test_a_rubric_without_rejected_sentences_is_stored_as_before() -> None:
+    rubric = (RUBRIC[0], Criterion("Not that.", rejected="It is made of stone."))
+    reference = Reference(None, (), rubric)
+    assert reference_to_json(reference)["rubric"] == [
+        {"text": "Names the year.", "weight": 3.0},
+        {"text": "Not that.", "weight": 1.0, "rejected": "It is made of stone."},
+    ]
+    assert reference_from_json(reference_to_json(reference)) == reference
 
 
 def test_what_a_task_lacks_for_a_metric_is_known_beforehand() -> None:
