@@ -2,7 +2,7 @@
 
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
-import type { Job, JobState, TrainingEvent, Version } from "@/shared/api/training";
+import type { Job, JobDetail, JobState, TrainingEvent, Version } from "@/shared/api/training";
 import { joinList } from "@/shared/format/lists";
 import { formatCount, formatUsd } from "@/shared/format/numbers";
 
@@ -71,6 +71,19 @@ export function trainingStepText(job: Pick<Job, "step" | "planned_steps">): stri
   return job.planned_steps === null
     ? t`step ${formatCount(job.step)}`
     : t`step ${formatCount(job.step)} of ${formatCount(Math.max(job.step, job.planned_steps))}`;
+}
+
+/** Return text such as `judges: 120 of 5,000 calls, $0.42 of $10.00`. Empty if there are no judges and no budget. */
+export function judgesText({ judges }: Pick<JobDetail, "judges">): string {
+  const { calls, cost_usd: cost, max_calls: maxCalls, max_cost_usd: maxCost } = judges;
+  if (calls === 0 && maxCalls === null && maxCost === null) return "";
+  const called =
+    maxCalls === null
+      ? plural(calls, { one: "# call", other: "# calls" })
+      : t`${formatCount(calls)} of ${plural(maxCalls, { one: "# call", other: "# calls" })}`;
+  const spent = formatUsd(Number(cost));
+  const cents = maxCost === null ? spent : t`${spent} of ${formatUsd(Number(maxCost))}`;
+  return t`judges: ${called}, ${cents}`;
 }
 
 /** Describe the configuration: the algorithm and the policy that is trained. */

@@ -7,6 +7,7 @@ import {
   eventText,
   formatMetric,
   jobStatusLabel,
+  judgesText,
   ledgerReason,
   phaseText,
   stopReasonText,
@@ -94,6 +95,18 @@ test("the status of a job shows the requested action and what stopped it", () =>
   expect(stopReasonText(aJob({ state: "queued", waiting_for: "torch is not installed" }))).toBe(
     "torch is not installed",
   );
+});
+
+test("the usage of judges is shown with its limits, and not if there are none", () => {
+  const judges = { calls: 120, cost_usd: "0.42", max_calls: 5000, max_cost_usd: "10" };
+  expect(judgesText(aJob({ judges }))).toBe("judges: 120 of 5,000 calls, $0.42 of $10.00");
+  expect(judgesText(aJob({ judges: { ...judges, max_calls: null, max_cost_usd: null } }))).toBe(
+    "judges: 120 calls, $0.42",
+  );
+  expect(judgesText(aJob({ judges: { ...judges, calls: 0, cost_usd: "0" } }))).toBe(
+    "judges: 0 of 5,000 calls, $0.00 of $10.00",
+  );
+  expect(judgesText(aJob())).toBe("");
 });
 
 test("a canary shows its fraction", () => {

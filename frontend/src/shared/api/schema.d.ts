@@ -11698,6 +11698,12 @@ export interface components {
          *       "error": "",
          *       "groups": 384,
          *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "judges": {
+         *         "calls": 120,
+         *         "cost_usd": "0.42",
+         *         "max_calls": 5000,
+         *         "max_cost_usd": "10"
+         *       },
          *       "kind": "train",
          *       "ledger": {
          *         "used": 2950,
@@ -11744,6 +11750,8 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /** @description What the judges of all batches that the job has collected have used. */
+            judges: components["schemas"]["JudgeUsageOut"];
             /**
              * Kind
              * @enum {string}
