@@ -72,8 +72,8 @@ async def test_questions_of_held_out_tasks_are_in_no_pair(api: Api) -> None:
     same = await answered(api, QUESTIONS[0])
     await correct(api, same, "Rocks")
     assert len(await export(api, preference="correction")) == 5
-    made = await make(api, held_out_fraction=0.99)
-    held_out = {task["question"] for task in made["tasks"] if task["split"] == "held_out"}
+    task_set = await make(api, held_out_fraction=0.99)
+    held_out = {task["question"] for task in task_set["tasks"] if task["split"] == "held_out"}
     assert QUESTIONS[0] in held_out
     assert {pair["prompt"][0]["content"] for pair in await export(api, preference="correction")}.isdisjoint(held_out)
 
