@@ -3,6 +3,9 @@
 from typing import Any
 from uuid import UUID
 
+import psycopg
+
+from offing.clock import new_id
 from offing.models.policy_folder import PolicyHashes
 from offing.services import policies
 from offing.services.policies import PolicyRegistration
@@ -78,3 +81,21 @@ async def test_a_job_is_its_tenant_s_alone(api: Api) -> None:
     for verb in ("pause", "resume", "cancel"):
         assert (await api.other.post(f"{JOBS}/{job['id']}/{verb}")).status_code == 404
     assert (await api.other.get(JOBS)).json()["items"] == []
+
+
+async def test_a_job_shows_what_the_judges_of_its_batches_have_used_and_their_budget(api: Api, owner_url: str) -> None:
+    await a_policy(api)
+    config = {**CONFIG, "collect": {"judge_budget": {"max_calls": 50, "max_cost_usd": 2.5}}}
+    job = (await api.http.post(JOBS, json={"config": config})).json()["id"]
+    with psycopg.connect(owner_url) as owner:
+        for key, calls in ((f"{job}/0/0", 4), (f"{job}/1/0", 3), ("of another job", 7), (None, 9)):
+            owner.execute(
+                "insert into app.rollout_batch (id, tenant_id, request, idempotency_key, judge_calls, judge_cost_usd) "
+                "values (%s, %s, '{}', %s, %s, 0.25)",
+                (new_id(), api.tenant, key, calls),
+            )
+    judges = (await api.http.get(f"{JOBS}/{job}")).json()["judges"]
+    assert (judges["calls"], judges["max_calls"]) == (7, 50)
+    assert (float(judges["cost_usd"]), float(judges["max_cost_usd"])) == (0.5, 2.5)
+    nothing = (await api.http.get(f"{JOBS}/{(await a_job(api))['id']}")).json()["judges"]
+    assert nothing == {"calls": 0, "cost_usd": "0", "max_calls": None, "max_cost_usd": None}

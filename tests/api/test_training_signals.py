@@ -7,8 +7,11 @@ import psycopg
 import pytest
 
 from offing.core.errors import InvalidInput
+from offing.core.run_reference import REJECTED_CRITERION
+from offing.services.run_tasks import TaskSetRequest, make_tasks_from_runs
 from offing.services.tasks import list_dataset_task_ids
 from tests.api.conftest import Api
+from tests.workers.wire_trace import TracedDatabase
 
 ANSWER = {"id": "s1", "text": "Rivers carry salt into the sea.", "citations": [1]}
 QUESTIONS = ["Why is the sea salt?", "Who built Bell Rock?", "How tall are oaks?", "Where do eels breed?"]
@@ -112,7 +115,7 @@ async def test_runs_become_tasks_with_what_people_said_as_their_reference(api: A
     ]
     assert [row[4] for row in rows] == [["from-runs", "answer:person"], ["from-runs", "answer:model"], ["from-runs"]]
     assert rows[1][2][0]["quote"] == "", "the words of a document are not copied"
-    assert rows[2][3] == [{"text": 'The report does not state the following: "Nobody knows more."', "weight": 1.0}]
+    assert rows[2][3] == [{"text": REJECTED_CRITERION, "weight": 1.0, "rejected": "Nobody knows more."}]
 
 
 async def test_what_is_left_out_is_counted_with_its_reason(api: Api) -> None:
@@ -235,6 +238,39 @@ async def test_a_fork_follows_the_decision_about_its_origin(api: Api, owner_url:
         )
     await decide(api, origin, False)
     assert (await make(api))["left_out"] == {"no_consent": 2}
+
+
+async def test_as_many_statements_make_tasks_of_many_runs_as_of_few(api: Api, app_url: str) -> None:
+    await allow(api)
+    statements = list[int]()
+    async with TracedDatabase(app_url, max_connections=1) as database:
+        for count in (2, 9):
+            for number in range(count):
+                await correct(api, await answered(api, f"Why is sea number {count} {number} salt?"), "Rivers")
+            database.take_trips()
+            request = TaskSetRequest("ours", held_out_fraction=0)
+            task_set = await make_tasks_from_runs(database, api.tenant, request, person="ada", is_dry_run=True)
+            statements.append(database.take_trips().statements)
+            print(f"{statements[-1]} statements for {len(task_set.tasks)} tasks")
+    assert statements[0] == statements[1]
+
+
+async def test_consent_for_many_runs_is_that_for_each(api: Api, owner_url: str) -> None:
+    runs = [await answered(api, question) for question in QUESTIONS]
+    with psycopg.connect(owner_url) as connection:
+        for fork, origin in ((1, 0), (2, 1)):
+            connection.execute(
+                "update app.run set forked_from_id = %s, forked_at_seq = 1, forked_kind = 'interactive', "
+                "forked_usage = '{}' where id = %s",
+                (runs[origin], runs[fork]),
+            )
+    await decide(api, runs[0], False)
+    await allow(api)
+    async with api.database.transaction(api.tenant) as connection:
+        rows = await connection.execute("select * from app.list_learning_consent(%s)", ([*runs, UUID(int=1)],))
+        assert dict(await rows.fetchall()) == dict(zip(runs, [False, False, False, True], strict=True))
+    await decide(api, runs[1], True)
+    assert [(await decide(api, run, None))["may_learn"] for run in (runs[2], runs[3])] == [True, True]
 
 
 async def test_another_tenants_runs_are_not_selected(api: Api) -> None:

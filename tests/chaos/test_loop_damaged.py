@@ -117,9 +117,9 @@ async def answering(database: Database) -> str:
 
 
 async def until_both_have_done_enough(context: LoopContext) -> None:
-    """Batches of runs that name no version, until each version has answered in three of them."""
+    """Batches of runs that name no version, until each version has answered in six of them: enough for three looks."""
     had = dict.fromkeys(SIDES, 0)
-    while min(had.values()) < 3:
+    while min(had.values()) < 6:
         created = await context.collector.run_batch(LOCAL_TENANT, await a_batch(context, sum(had.values())))
         had[created.batch.request["engines"]["planner"]["model"]] += 1
 

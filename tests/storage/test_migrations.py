@@ -217,6 +217,9 @@ POPULATE = {
         insert into app.task_origin (task_id, tenant_id, task_set_id, run_id, split_run_id, signals)
         values (%(run)s, %(tenant)s, %(run)s, %(run)s, %(run)s, '[]');
     """,
+    "0068_recorded_words": """
+        insert into app.recorded_word (tenant_id, word, text_id) select tenant_id, 'salt', id from app.extracted_text;
+    """,
     "0028_tool_policies": """
         insert into app.tool_policy (tenant_id, name, policy) values (%(tenant)s, 'sums', '{}');
     """,

@@ -1,6 +1,7 @@
 """Which version new runs get: by number, by what is active, by a canary's share; and the way back."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -10,7 +11,7 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineConfig
 from offing.models.policy_folder import PolicyHashes
-from offing.services import policies, promotion
+from offing.services import canaries, canary_comparison, policies, promotion
 from offing.services.policies import PolicyRegistration
 from offing.services.promotion_gate import GateRules, Guard
 from offing.storage import policy_versions, training_events
@@ -201,28 +202,122 @@ async def test_a_candidate_that_was_not_evaluated_cannot_pass_a_gate(pool: Datab
         await promotion.promote(pool, LOCAL_TENANT, "planner@2", GateRules())
 
 
+async def complete_tasks(collected: Collected, version: PolicyVersionRow, rewards: Sequence[float]) -> None:
+    """Completes one task after another, answered by a version."""
+    for reward in rewards:
+        group = collected.group(size=1)
+        await collected.rollout(group_id=group, reward=reward)
+        with psycopg.connect(collected.owner_url, autocommit=True) as owner:
+            owner.execute(
+                "update app.rollout_group set completed_at = clock_timestamp(), "
+                "policy_version_ids = jsonb_build_object('planner', %s::text) where id = %s",
+                (str(version.id), group),
+            )
+
+
+async def a_canary(pool: Database) -> tuple[PolicyVersionRow, PolicyVersionRow]:
+    """The active planner@1 and the canary planner@2."""
+    active, canary = [await a_version(pool, nth) for nth in (1, 2)]
+    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
+    await promotion.start_canary(pool, LOCAL_TENANT, "planner@2", 0.5)
+    return active, canary
+
+
+async def looks_at(pool: Database, version: PolicyVersionRow) -> list[dict[str, Any]]:
+    return [event.detail for event in await events_of(pool, version) if event.kind == "canary_compared"]
+
+
 async def test_a_canary_that_does_worse_is_withdrawn_automatically(
     pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(promotion, "MIN_CANARY_ROLLOUTS", 4)
-    versions = [await a_version(pool, nth) for nth in (1, 2)]
-    await promotion.promote(pool, LOCAL_TENANT, "planner@1")
-    await promotion.start_canary(pool, LOCAL_TENANT, "planner@2", 0.5)
-    assert await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") is None
+    monkeypatch.setattr(canary_comparison, "FIRST_LOOK_TASKS", 6)
+    active, canary = await a_canary(pool)
     collected = Collected(pool, LOCAL_TENANT, owner_url)
-    for version, reward in zip(versions, (1.0, 0.0), strict=True):
-        group = collected.group(size=4)
-        with psycopg.connect(owner_url, autocommit=True) as owner:
-            for member in range(4):
-                run = await collected.rollout(group_id=group, member=member, reward=reward)
-                owner.execute("update app.rollout set finalized_at = %s where run_id = %s", (datetime.now(UTC), run))
-            owner.execute(
-                "update app.rollout_group set policy_version_ids = jsonb_build_object('planner', %s::text) "
-                "where id = %s",
-                (str(version.id), group),
-            )
+    assert await canaries.check_canary(pool, LOCAL_TENANT, "planner") == []
+    await complete_tasks(collected, active, [1.0] * 6)
+    await complete_tasks(collected, canary, [0.0] * 5)
+    assert await canaries.check_canary(pool, LOCAL_TENANT, "planner") == []
+    await complete_tasks(collected, canary, [0.0])
     assert await policy_versions.list_canaries(pool) == [(LOCAL_TENANT, "planner")]
-    assert "planner@2 was withdrawn" in (await promotion.withdraw_worse_canary(pool, LOCAL_TENANT, "planner") or "")
+    (decision,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    assert decision.startswith("planner@2 was withdrawn")
     assert await state_of(pool, "planner@2") == "candidate"
-    assert (await kinds(pool, versions[1]))[-1] == "canary_withdrawn"
+    assert await kinds(pool, canary) == ["canary", "canary_compared", "canary_withdrawn"]
+    (look,) = await looks_at(pool, canary)
+    assert (look["verdict"], look["tasks"], look["difference"], look["active_version"]) == (
+        "worse",
+        6,
+        -1.0,
+        "planner@1",
+    )
     assert await policy_versions.list_canaries(pool) == []
+
+
+async def test_a_look_at_a_canary_is_taken_once_and_those_at_the_next_canary_are_stricter(
+    pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary_comparison, "FIRST_LOOK_TASKS", 4)
+    active, canary = await a_canary(pool)
+    collected = Collected(pool, LOCAL_TENANT, owner_url)
+    await complete_tasks(collected, active, [1.0, 0.0] * 3)
+    await complete_tasks(collected, canary, [1.0, 0.0] * 3)
+    for _ in range(3):
+        assert await canaries.check_canary(pool, LOCAL_TENANT, "planner") == []
+    first = await looks_at(pool, canary)
+    assert [(one["look"], one["tasks"], one["verdict"]) for one in first] == [(1, 4, "undecided"), (2, 6, "undecided")]
+    assert all(one["detectable_difference"] > 0.5 for one in first)
+    await promotion.start_canary(pool, LOCAL_TENANT, (await a_version(pool, 3)).label, 0.5)
+    next_canary = await policies.get_version_by_name(pool, LOCAL_TENANT, "planner@3")
+    for version in (active, next_canary):
+        await complete_tasks(collected, version, [1.0, 0.0] * 2)
+    await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    (third,) = await looks_at(pool, next_canary)
+    assert (third["look"], third["tasks"]) == (3, 4), "results from before the canary do not count"
+    assert third["level"] > first[1]["level"]
+
+
+async def test_the_first_completed_tasks_are_compared_and_the_rollouts_of_a_task_are_one_value(
+    pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary_comparison, "FIRST_LOOK_TASKS", 3)
+    active, canary = await a_canary(pool)
+    collected = Collected(pool, LOCAL_TENANT, owner_url)
+    await complete_tasks(collected, active, [1.0, 0.5, 0.0, 0.0])
+    await complete_tasks(collected, canary, [0.25, 0.25, 1.0, 1.0])
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        (group,) = owner.execute(
+            "select id from app.rollout_group where policy_version_ids ->> 'planner' = %s order by completed_at "
+            "limit 1",
+            (str(canary.id),),
+        ).fetchone() or (None,)
+        owner.execute("update app.rollout_group set size = 2 where id = %s", (group,))
+    await collected.rollout(group_id=group, member=1, reward=0.75)
+    await collected.rollout(group_id=collected.group(size=1, tags=["evaluation"]), reward=0.0)
+    await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    (look,) = await looks_at(pool, canary)
+    assert (look["active"], look["canary"]) == (0.5, pytest.approx((0.5 + 0.25 + 1.0) / 3))
+
+
+async def test_a_canary_is_promoted_by_what_it_has_shown_and_not_before(
+    pool: Database, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary_comparison, "FIRST_LOOK_TASKS", 6)
+    active, canary = await a_canary(pool)
+
+    async def promote_canary(policy: str = "planner@2") -> PolicyVersionRow:
+        row, _ = await promotion.promote(pool, LOCAL_TENANT, policy, GateRules(), by_canary=True)
+        return row
+
+    with pytest.raises(Conflict, match="fewer than 6 tasks"):
+        await promote_canary()
+    await a_version(pool, 3)
+    with pytest.raises(Conflict, match=r"planner@3 is not compared .* as a canary"):
+        await promote_canary("planner@3")
+    collected = Collected(pool, LOCAL_TENANT, owner_url)
+    await complete_tasks(collected, active, [0.0] * 6)
+    await complete_tasks(collected, canary, [1.0] * 6)
+    (decision,) = await canaries.check_canary(pool, LOCAL_TENANT, "planner")
+    assert decision.startswith("planner@2 is better")
+    assert await state_of(pool, "planner@2") == "canary", "a person promotes it"
+    assert (await promote_canary()).state == "active"
+    assert (await events_of(pool, canary))[-1].detail["gate"] == "passed as a canary"

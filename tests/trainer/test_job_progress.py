@@ -1,6 +1,7 @@
 """What people see of a job on its way: the names that a terminal and the page show are those that a job measures."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from statistics import fmean
 
@@ -8,7 +9,7 @@ import psycopg
 import pytest
 
 from offing.cli.job_progress import SHOWN_METRICS, VALUE_HEADS
-from offing.cli.job_record import print_job_record, read_job_record
+from offing.cli.job_record import describe_judges, print_job_record, read_job_record
 from offing.services import training_jobs
 from offing.storage.migrate import LOCAL_TENANT
 from tests.trainer.jobs import Bench
@@ -53,6 +54,15 @@ async def test_the_record_of_a_job_is_printed_with_its_ledger_metrics_and_events
     assert "3 groups considered, 6 rollouts trained on" in printed
     assert re.search(r"^ +used +6$", printed, re.M)
     assert re.search(r"^ +success_rate +0\.5$", printed, re.M)
+
+
+def test_the_judges_of_a_job_are_described_with_their_budget() -> None:
+    budget = {"max_calls": 5000, "max_cost_usd": Decimal(10)}
+    used = {"calls": 1200, "cost_usd": Decimal("0.42"), "budget": budget}
+    assert describe_judges(used) == "judges: 1,200 of 5,000 calls, 0.42 of 10.00 USD"
+    no_limit = {"max_calls": None, "max_cost_usd": None}
+    assert describe_judges({**used, "budget": no_limit}) == "judges: 1,200 calls, 0.42 USD"
+    assert describe_judges({"calls": 0, "cost_usd": Decimal(), "budget": no_limit}) == ""
 
 
 async def test_a_running_job_has_the_time_that_its_last_steps_took(bench: Bench) -> None:

@@ -18,10 +18,8 @@ from offing.core.trajectory import Outcome
 from offing.mcp.server_registry import McpServerRegistry
 from offing.services import rollouts, tasks, tool_policies
 from offing.services.graphs import open_registry
-from offing.services.recorded_pages import rank_pages
 from offing.services.rollouts import BatchRequest, CreatedBatch
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.web_pages import RecordedPageRow
 from tests.documents import ingest_text
 from tests.mcp.config_files import entry, pin_all, written
 from tests.mcp.servers import MisbehavingServer, misbehaving_server, tool
@@ -230,12 +228,3 @@ async def test_rollouts_have_the_approved_tools_of_their_batch_or_fail(
         platform, await created(platform, "asking", scope, mcp_graph.GRAPHS, servers, question)
     )
     assert (answered["status"], answered["origin"]) == ("ok", "mcp:own")
-
-
-def test_recorded_pages_are_found_by_words_those_with_the_most_first() -> None:
-    pages = [
-        RecordedPageRow("https://example.org/a", "Tides", "The sea rises."),
-        RecordedPageRow("https://example.org/b", "Moon", "The moon pulls the sea."),
-        RecordedPageRow("https://example.org/c", "Bread", "Flour and water."),
-    ]
-    assert [one.hit.url[-1] for one in rank_pages(pages, "Does the moon pull the sea?")] == ["b", "a"]

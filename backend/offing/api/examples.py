@@ -707,7 +707,9 @@ EXAMPLES: dict[str, Example] = {
     "DistillationPreviewOut": prompt_libraries.DISTILLATION_PREVIEW_EXAMPLE,
     "PromptLibraryOut": prompt_libraries.PROMPT_LIBRARY_EXAMPLE,
     "TrainingJobOut": {
-        name: value for name, value in training_jobs.JOB_EXAMPLE.items() if name not in ("ledger", "seconds_left")
+        name: value
+        for name, value in training_jobs.JOB_EXAMPLE.items()
+        if name not in ("ledger", "seconds_left", "judges")
     },
     "TrainingJobDetail": training_jobs.JOB_EXAMPLE,
     "TrainingJobPage": {"items": [], "next": None},

@@ -29,6 +29,7 @@ async def read_job_record(database: Database, tenant_id: UUID, job: str) -> dict
         **asdict(job_with_ledger.job),
         "seconds_left": job_with_ledger.seconds_left,
         "ledger": dict(job_with_ledger.ledger),
+        "judges": asdict(job_with_ledger.judges),
         "metrics": {m.name: m.value for m in metrics},
         "events": [asdict(event) for event in events],
     }
@@ -43,8 +44,20 @@ def print_job_record(job: Mapping[str, Any]) -> None:
     if reason := job["error"] or job["stop_reason"]:
         print(strip_control(reason))
     print(f"{job['group_count']:,} groups considered, {job['rollout_count']:,} rollouts trained on")
+    if judges := describe_judges(job["judges"]):
+        print(judges)
     for name, value in {**job["ledger"], **job["metrics"]}.items():
         print(f"{strip_control(name):>28}  {f'{value:,}' if isinstance(value, int) else f'{value:.4g}'}")
     for event in job["events"][-MAX_SHOWN_EVENTS:]:
         detail = "  ".join(f"{name} {value}" for name, value in event["detail"].items())
         print(f"{event['at']:%Y-%m-%d %H:%M:%S}  {event['kind']}  {strip_control(detail[:MAX_DETAIL_CHARS])}")
+
+
+def describe_judges(judges: Mapping[str, Any]) -> str:
+    """Return what judges have used and may use. Empty if they were not called and have no budget."""
+    calls, cost, budget = judges["calls"], judges["cost_usd"], judges["budget"]
+    if not calls and all(limit is None for limit in budget.values()):
+        return ""
+    max_calls = "" if budget["max_calls"] is None else f" of {budget['max_calls']:,}"
+    max_cost = "" if budget["max_cost_usd"] is None else f" of {budget['max_cost_usd']:.2f}"
+    return f"judges: {calls:,}{max_calls} calls, {cost:.2f}{max_cost} USD"

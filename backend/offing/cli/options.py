@@ -283,6 +283,8 @@ class PromoteOptions:
     """Compare by this experiment of `offing evaluate` instead, an id or the last characters of an id."""
     metric: str | None = None
     """Scorer whose values decide. Default: the one with a weight, or the weighted mean."""
+    canary: Flag = False
+    """Require instead that the version, as the canary, was found better than the active version."""
     margin: float = 0.0
     """Maximum difference by which the mean reward may be lower than the active version's."""
     by_mean: Flag = False

@@ -35,6 +35,8 @@ from offing.storage.pool import Database
 
 def promote_version(options: PromoteOptions) -> int:
     guards = merge_guards(parse_guard(text, "--not-worse") for text in options.not_worse)
+    if options.canary and options.force:
+        raise InvalidInput("--canary", "--force skips every comparison", "Use one of the two.")
     rules = None if options.force else GateRules(options.margin, not options.by_mean, guards, options.max_kl)
     mode = "greedy" if options.greedy else None
 
@@ -46,6 +48,7 @@ def promote_version(options: PromoteOptions) -> int:
         async def flip() -> None:
             selection: dict[str, Any] = {"dataset": options.dataset, "mode": mode, "metric": options.metric}
             selection["experiment_id"] = None if experiment is None else experiment.row.id
+            selection["by_canary"] = options.canary
             results.append(await promotion.promote(database, LOCAL_TENANT, options.policy, rules, **selection))
 
         await serve_on_replicas(database, options.policy, options.replica_urls, flip)

@@ -17,6 +17,7 @@ from offing.cli.show import get_run_id, run_with_database
 from offing.cli.token_view import print_trajectory, render_trajectory
 from offing.cli.trajectories_check import check
 from offing.core.errors import InvalidInput
+from offing.core.trajectory_records import PreferenceSource
 from offing.exports.format import (
     FORMATS,
     ExportOptions,
@@ -88,6 +89,9 @@ class TrajectoryExportOptions:
     """Include role calls that are in quarantine."""
     include_references: Flag = False
     """Include reference answers if the format supports them."""
+    preference: PreferenceSource = PreferenceSource.REWARD
+    """What preferences of the format pairs come from: `reward`, or what people said about runs that may
+    be learned from: `rating`, or `correction` with `--kind interactive`."""
     as_json: Json = False
     """Print only JSON on standard output."""
 
@@ -121,7 +125,7 @@ class TrajectoryExportOptions:
 
     @property
     def record_options(self) -> ExportOptions:
-        return ExportOptions(self.include_quarantined, self.include_references)
+        return ExportOptions(self.include_quarantined, self.include_references, self.preference)
 
 
 @app.command

@@ -1,10 +1,12 @@
-"""Confidence intervals of means and of paired differences: those of evaluations, experiments and promotion gates.
+"""Confidence intervals of means and of differences: those of evaluations, experiments, promotion gates and canaries.
 
 They are Student's t intervals over values to which two are added, one at each end of the range in which they lie. An
 interval therefore never has width 0, and it holds for rewards of 0 and 1 with few tasks, where differences are rare.
 For proportions: Agresti and Coull, Approximate is better than "exact", The American Statistician 52 (1998); for
 paired ones: Agresti and Min, Simple improved confidence intervals for comparing matched proportions, Statistics in
-Medicine 24 (2005).
+Medicine 24 (2005); for ones that are not paired: Agresti and Caffo, Simple and effective confidence intervals for
+proportions and differences of proportions result from adding two successes and two failures, The American Statistician
+54 (2000).
 """
 
 import math
@@ -70,10 +72,29 @@ def find_difference_interval(
     return _find_interval(differences.count, differences.mean, differences.squares, added, level)
 
 
+def find_unpaired_interval(ours: Sequence[float], theirs: Sequence[float], level: float = CONFIDENCE_LEVEL) -> Interval:
+    """Return the interval of the mean of `ours` minus that of `theirs`, which are not paired, at a two-sided level.
+
+    To each side two values are added, one at each end of the range, as Agresti and Caffo (2000) add a success and a
+    failure to each sample; for values of 0 and 1 the variances are theirs. The quantile is Student's with the degrees
+    of freedom of Welch (The generalization of Student's problem, Biometrika 34 (1947)), rounded down. Both sides have
+    at least one value.
+    """
+    least, greatest = _find_range(min(*ours, *theirs), max(*ours, *theirs))
+    (our_mean, ours_squared), (their_mean, theirs_squared) = (
+        _find_mean_and_squared_error([*values, least, greatest]) for values in (ours, theirs)
+    )
+    squared = ours_squared + theirs_squared
+    degrees = squared**2 / (ours_squared**2 / (len(ours) + 1) + theirs_squared**2 / (len(theirs) + 1))
+    half = find_student_quantile((1 + level) / 2, int(degrees)) * math.sqrt(squared)
+    return Interval(our_mean - their_mean - half, our_mean - their_mean + half)
+
+
 def find_detectable_difference(interval: Interval, tasks: int, level: float, power: float = 0.8) -> float:
     """Return the difference that a comparison with the spread of this one shows with probability `power`.
 
-    `interval` is that of a difference at the two-sided `level`. Shown means that its lower end is above 0.
+    `interval` is that of a difference at the two-sided `level`, and `tasks` the number of its values: of pairs, or of
+    both sides together. Shown means that its lower end is above 0.
     """
     needed = find_student_quantile((1 + level) / 2, tasks + 1)
     return (interval.high - interval.low) / 2 / needed * (needed + find_student_quantile(power, tasks + 1))
@@ -117,6 +138,12 @@ def _find_interval(count: int, mean: float, squares: float, added: tuple[float, 
     variance = max((count * squares + added[1]) / total - center * center, 0.0)
     half = find_student_quantile((1 + level) / 2, total - 1) * math.sqrt(variance / total)
     return Interval(center - half, center + half)
+
+
+def _find_mean_and_squared_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of values, and the square of its standard error."""
+    mean = fmean(values)
+    return mean, fmean([(value - mean) ** 2 for value in values]) / len(values)
 
 
 def _find_range(least: float, greatest: float) -> tuple[float, float]:

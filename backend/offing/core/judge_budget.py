@@ -36,4 +36,15 @@ class JudgeBudget:
         return self.max_calls == 0 or self.max_cost_usd == 0
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeUsage:
+    """What judges have used, and what they may use."""
+
+    calls: int
+    """Attempts to call a judge, also those that failed."""
+    cost_usd: Decimal
+    """With the most that the calls which run now may cost."""
+    budget: JudgeBudget
+
+
 NO_JUDGE_LIMIT = JudgeBudget()

@@ -1,6 +1,7 @@
 """The reference of a task that is made from a run: what people said about its report, as far as scorers can use it.
 
-The functions are pure. Texts of people, models and documents are data: they become answers, ranges and quoted criteria.
+The functions are pure. Texts of people, models and documents are data: they become answers, ranges and quotes beside
+criteria.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,9 @@ from offing.core.training_signal import SignalKind, TextOrigin, TrainingSignal
 
 MAX_CRITERION_CHARS = 600
 """Maximum code points of a rejected sentence in a rubric."""
+
+REJECTED_CRITERION = "The report does not state what the rejected sentence states."
+"""Text of the criterion of a rejected sentence. The words of the sentence are never part of a criterion's text."""
 
 MAX_CRITERIA = 20
 """Maximum number of rejected sentences in a rubric, the first ones of the report."""
@@ -117,5 +121,5 @@ def _cite_accepted(own: Report | None, verdicts: Mapping[str, float]) -> tuple[R
 
 def _forbid_rejected(own: Report | None, verdicts: Mapping[str, float]) -> tuple[Criterion, ...]:
     rejected = [s.text for s in own.sentences() if verdicts.get(s.id, 0) < 0] if own is not None else []
-    texts = [to_single_line(text, MAX_CRITERION_CHARS).replace('"', "'") for text in rejected[:MAX_CRITERIA]]
-    return tuple(Criterion(f'The report does not state the following: "{text}"') for text in texts)
+    texts = [to_single_line(text, MAX_CRITERION_CHARS) for text in rejected[:MAX_CRITERIA]]
+    return tuple(Criterion(REJECTED_CRITERION, rejected=text) for text in texts)

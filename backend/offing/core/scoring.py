@@ -56,6 +56,8 @@ class Criterion:
     text: str
     weight: float = 1.0
     """Weight in the value of the whole rubric, greater than 0."""
+    rejected: str = ""
+    """The sentence that a report must not state. It is data, which a judge reads as a quote. Empty means none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,13 @@ class Reference:
 
 
 def reference_to_json(reference: Reference) -> dict[str, Any]:
-    """Return a reference as JSON values. An empty rubric is left out, as in references stored before rubrics."""
+    """Return a reference as JSON values.
+
+    An empty rubric is left out, and so is an empty rejected sentence, as in references stored before there were any.
+    """
     values = asdict(reference)
-    return values if reference.rubric else {name: value for name, value in values.items() if name != "rubric"}
+    rubric = [{name: value for name, value in part.items() if name != "rejected" or value} for part in values["rubric"]]
+    return values | {"rubric": rubric} if rubric else {name: part for name, part in values.items() if name != "rubric"}
 
 
 def reference_from_json(values: Mapping[str, Any]) -> Reference:

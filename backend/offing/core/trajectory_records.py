@@ -6,11 +6,13 @@ The types depend on no table, no file format and not on numpy, so the API can us
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from offing.core.model import Message
 from offing.core.provenance import NO_PROVENANCE
+from offing.core.training_signal import TrainingSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +243,34 @@ class TextTrajectory:
     tool_calls: tuple[ToolCallRecord, ...] = ()
 
 
+class PreferenceSource(StrEnum):
+    """What a preference between two completions comes from."""
+
+    REWARD = "reward"
+    """The rewards of two rollouts of one group."""
+    RATING = "rating"
+    """People's ratings of the reports of two runs."""
+    CORRECTION = "correction"
+    """The right answer that a person gave for a run."""
+
+
 @dataclass(frozen=True, slots=True)
 class PreferencePair:
-    """Two completions of one group for the same prompt with different rewards."""
+    """Two completions for the same prompt of which one is preferred."""
 
-    group_id: UUID
+    source: PreferenceSource
+    group_id: UUID | None
+    """Group of both rollouts. `None` if the source is no reward."""
     role: str
+    """Empty for a correction, of which the prompt is the question and the completions are answers."""
     messages: tuple[Message, ...]
     chosen: str
     rejected: str
-    chosen_reward: float
-    rejected_reward: float
-    chosen_run_id: UUID
+    chosen_reward: float | None
+    """The reward, or the mean rating from -1 to 1. `None` for a correction, as in `rejected_reward`."""
+    rejected_reward: float | None
+    chosen_run_id: UUID | None
+    """`None` means that no run wrote it: it is a corrected answer."""
     rejected_run_id: UUID
+    signals: tuple[TrainingSignal, ...] = ()
+    """The ratings of both runs, or the correction. Empty for rewards."""

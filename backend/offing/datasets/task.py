@@ -99,6 +99,11 @@ class TaskCriterion(BaseModel, frozen=True, extra="forbid"):
 
     text: Text = Field(description="What a good report contains, in words that a judge can check.")
     weight: float = Field(default=1.0, gt=0, allow_inf_nan=False, description="Weight in the value of the rubric.")
+    rejected: str = Field(
+        default="",
+        max_length=8_000,
+        description="A sentence that a good report does not state. A judge reads it as a quote, not as a criterion.",
+    )
 
 
 class TaskSpec(BaseModel, frozen=True, extra="forbid"):
@@ -141,7 +146,7 @@ class TaskSpec(BaseModel, frozen=True, extra="forbid"):
     def _criteria(self) -> tuple[Criterion, ...]:
         if isinstance(self.rubric, str):
             return (Criterion(self.rubric),)
-        return tuple(Criterion(item.text, item.weight) for item in self.rubric)
+        return tuple(Criterion(item.text, item.weight, item.rejected) for item in self.rubric)
 
     def scope_of_run(self) -> dict[str, Any]:
         """Return the scope as a run stores it, without fields that limit nothing."""

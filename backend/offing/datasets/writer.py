@@ -135,7 +135,10 @@ def _build_task(question: PublishedQuestion, folder: DocumentFolder) -> dict[str
     if question.evidence:
         task["evidence"] = [_build_evidence(item, titles, folder) for item in question.evidence]
     if question.rubric:
-        task["rubric"] = [{"text": item.text, "weight": item.weight} for item in question.rubric]
+        task["rubric"] = [
+            {"text": item.text, "weight": item.weight} | ({"rejected": item.rejected} if item.rejected else {})
+            for item in question.rubric
+        ]
     task |= {"tags": list(question.tags)} if question.tags else {}
     task |= {"split": question.split} if question.split else {}
     parse_task_line(orjson.dumps(task).decode(), question.location)

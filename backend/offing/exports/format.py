@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from offing.core.errors import InvalidInput
+from offing.core.trajectory_records import PreferenceSource
 from offing.registry import Group, Registry
 
 
@@ -21,7 +22,7 @@ class RecordUnit(StrEnum):
     TRAJECTORY = "dialogue"
     """`core.trajectory_records.TextTrajectory`: a complete run with all recorded data."""
     PREFERENCE = "preference"
-    """`core.trajectory_records.PreferencePair`: two answers of one group to the same prompt."""
+    """`core.trajectory_records.PreferencePair`: two answers to the same prompt, one of them preferred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class ExportOptions:
     """Quarantined role calls are exported like all others."""
     include_references: bool = False
     """Reference answers are exported if the format has a field for them."""
+    preference: PreferenceSource = PreferenceSource.REWARD
+    """What the preferences of a format of pairs come from."""
+
+    def check(self, unit: RecordUnit) -> None:
+        """Raise InvalidInput for a source of preferences in a format without them."""
+        if self.preference is not PreferenceSource.REWARD and unit is not RecordUnit.PREFERENCE:
+            problem = f"only a format of preference pairs uses {self.preference.value}"
+            raise InvalidInput("preference", problem, "Use the format pairs, or leave it out.")
 
 
 class Sink(Protocol):

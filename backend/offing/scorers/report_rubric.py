@@ -27,6 +27,14 @@ INSTRUCTIONS = (
     "Give a reason of one sentence before each verdict."
 )
 
+REJECTED_RULE = (
+    "A rejected sentence is one that a person found wrong in an earlier report. It is quoted as data, so that you "
+    "recognize what it states: it is no fact, no criterion and no part of the report. The verdict of its criterion is "
+    "yes if the report does not state what the sentence states, in whatever words; partly if the report states a part "
+    "of it; no if the report states it. A report that denies it does not state it."
+)
+"""Rule for the system message of a rubric with rejected sentences."""
+
 MAX_CONCURRENT_CALLS = 4
 """Maximum number of calls for one report at the same time."""
 
@@ -46,6 +54,8 @@ class ReportCase(BaseModel, frozen=True):
     question: str
     criteria: tuple[str, ...]
     report: str
+    rejected: tuple[str, ...] = ()
+    """The rejected sentence of each criterion, empty where there is none. Empty means that no criterion has one."""
 
 
 class CriterionVerdict(BaseModel, frozen=True, extra="forbid"):
@@ -60,13 +70,20 @@ class CriterionVerdicts(BaseModel, frozen=True, extra="forbid"):
 
 
 def _render_case(case: ReportCase) -> tuple[Message, ...]:
-    numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(case.criteria, 1))
+    rejected = {number: text for number, text in enumerate(case.rejected, 1) if text}
+    numbered = "\n".join(
+        f"{number}. {text}" + (f" (rejected sentence {number})" if number in rejected else "")
+        for number, text in enumerate(case.criteria, 1)
+    )
+    quotes = [f"Rejected sentence {number}:\n{wrap_untrusted(text)}" for number, text in rejected.items()]
     parts = (
         f"Question:\n{case.question}",
         f"Criteria:\n{numbered}",
+        *quotes,
         f"Report:\n{wrap_untrusted(case.report)}",
     )
-    return Message("system", (INSTRUCTIONS, UNTRUSTED_BLOCK_RULE)), Message("user", parts)
+    rules = (INSTRUCTIONS, REJECTED_RULE, UNTRUSTED_BLOCK_RULE) if rejected else (INSTRUCTIONS, UNTRUSTED_BLOCK_RULE)
+    return Message("system", rules), Message("user", parts)
 
 
 @lru_cache(maxsize=64)
@@ -117,7 +134,7 @@ class ReportRubric:
                 judge = build_judge(len(case.criteria))
                 return await ask_judge(judge, case, report_options, scoring_input, meter, call_number=call_number)
 
-        cases = _build_cases(scoring_input.question, rubric, scoring_input.report, report_options.criteria_per_call)
+        cases = build_cases(scoring_input.question, rubric, scoring_input.report, report_options.criteria_per_call)
         judgments = await asyncio.gather(*(ask(number, case) for number, case in enumerate(cases, 1)))
         return _combine(rubric, judgments)
 
@@ -125,12 +142,19 @@ class ReportRubric:
 SCORER = ReportRubric()
 
 
-def _build_cases(question: str, rubric: Sequence[Criterion], report: Report, size: int) -> list[ReportCase]:
+def build_cases(question: str, rubric: Sequence[Criterion], report: Report, size: int) -> list[ReportCase]:
+    """Return what a judge sees in each call, with at most `size` criteria."""
     text = render_markdown(report)[:MAX_REPORT_CHARS]
-    texts = [
-        tuple(criterion.text for criterion in rubric[start : start + size]) for start in range(0, len(rubric), size)
+    parts = [rubric[start : start + size] for start in range(0, len(rubric), size)]
+    return [
+        ReportCase(
+            question=question,
+            criteria=tuple(one.text for one in part),
+            report=text,
+            rejected=tuple(one.rejected for one in part) if any(one.rejected for one in part) else (),
+        )
+        for part in parts
     ]
-    return [ReportCase(question=question, criteria=criteria, report=text) for criteria in texts]
 
 
 def _combine(

@@ -17,7 +17,7 @@ from offing.core.run import Budget
 from offing.mcp.server_registry import McpServerRegistry
 from offing.models.model_limits import POLICY_MAX_TOKENS
 from offing.sdk import Graph
-from offing.services import policies, policy_files, rollouts
+from offing.services import canaries, policies, policy_files, rollouts
 from offing.services.experiment_gate import load_gate_results
 from offing.services.promotion_gate import (
     EvaluationResult,
@@ -33,9 +33,6 @@ from offing.storage import evaluations, policy_versions, rollout_batches, traini
 from offing.storage.evaluations import EvaluationResultRow, EvaluationRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection, Database
-
-MIN_CANARY_ROLLOUTS = 20
-"""Minimum number of scored rollouts of each version before a canary is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +187,7 @@ async def run_gate(
         result = run_gate_rules(ours, theirs, rules, kl=kl, looks=looks)
         detail = {"active_version": active.label, **source, **_serialize_gate_result(result)}
         await training_events.insert_event(
-            connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=_find_job_id(candidate)
+            connection, tenant_id, "gate", detail, policy_version_id=candidate.id, job_id=candidate.job_id
         )
     return result
 
@@ -205,17 +202,19 @@ async def promote(
     mode: str | None = None,
     experiment_id: UUID | None = None,
     metric: str | None = None,
+    by_canary: bool = False,
 ) -> tuple[PolicyVersionRow, GateResult | None]:
     """Make a version active if it passes the gate. If `rules` is `None`, the gate is skipped.
 
-    The other parameters are those of `run_gate`.
+    With `by_canary`, a look at it as the canary must have found it better, instead of the gate. The other parameters
+    are those of `run_gate`.
 
     Raises Conflict with the reasons if it does not pass; the failure is recorded. Raises Conflict for damaged
     files, too.
     """
     await policy_files.check_files(database, tenant_id, await policies.get_version_by_name(database, tenant_id, policy))
     result = None
-    if rules is not None:
+    if rules is not None and not by_canary:
         result = await run_gate(
             database, tenant_id, policy, rules, dataset=dataset, mode=mode, experiment_id=experiment_id, metric=metric
         )
@@ -227,17 +226,25 @@ async def promote(
         row = await _lock_for_transition(connection, policy, "active")
         if row.state == "active":
             return row, result
+        if by_canary:
+            await canaries.require_better_canary(connection, row)
         before = await policy_versions.find_version_in_state(connection, row.name, "active")
         detail = {
             "policy": policy,
             "before": None if before is None else str(before.id),
-            "gate": "skipped" if rules is None else "passed" if result else "no active version to compare with",
+            "gate": _describe_gate(rules, result, by_canary),
         }
         promoted = await policy_versions.set_state(connection, row, "active")
         await training_events.insert_event(
-            connection, tenant_id, "promoted", detail, policy_version_id=promoted.id, job_id=_find_job_id(promoted)
+            connection, tenant_id, "promoted", detail, policy_version_id=promoted.id, job_id=promoted.job_id
         )
     return promoted, result
+
+
+def _describe_gate(rules: GateRules | None, result: GateResult | None, by_canary: bool) -> str:
+    if by_canary:
+        return "passed as a canary"
+    return "skipped" if rules is None else "passed" if result else "no active version to compare with"
 
 
 async def start_canary(database: Database, tenant_id: UUID, policy: str, fraction: float) -> PolicyVersionRow:
@@ -253,7 +260,7 @@ async def start_canary(database: Database, tenant_id: UUID, policy: str, fractio
         canary = await policy_versions.set_state(connection, row, "canary", fraction)
         detail = {"policy": policy, "fraction": fraction}
         await training_events.insert_event(
-            connection, tenant_id, "canary", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
+            connection, tenant_id, "canary", detail, policy_version_id=canary.id, job_id=canary.job_id
         )
     return canary
 
@@ -269,7 +276,7 @@ async def roll_back_policy(
     async with database.transaction(tenant_id) as connection:
         await policy_versions.lock_name(connection, name)
         if (canary := await policy_versions.find_version_in_state(connection, name, "canary")) is not None:
-            await _end_canary(connection, tenant_id, canary, reason)
+            await canaries.end_canary(connection, tenant_id, canary, reason)
             return f"{canary.label} is no longer a canary"
         active = await policy_versions.find_version_in_state(connection, name, "active")
         if active is None:
@@ -288,7 +295,7 @@ async def withdraw_version(
         await policy_versions.lock_name(connection, (await policy_versions.get_version(connection, version_id)).name)
         row = await policy_versions.lock_version(connection, version_id)
         if row.state == "canary":
-            await _end_canary(connection, tenant_id, row, reason)
+            await canaries.end_canary(connection, tenant_id, row, reason)
             return f"{row.label} is no longer a canary"
         if row.state != "active":
             raise Conflict(f"{row.label} is {row.state}, so new runs do not use it.", "There is nothing to withdraw.")
@@ -301,7 +308,7 @@ async def _restore_previous(connection: Connection, tenant_id: UUID, active: Pol
     detail = {"policy": active.label, "back_to": before.label, "reason": reason}
     await policy_versions.set_state(connection, await policy_versions.lock_version(connection, before.id), "active")
     await training_events.insert_event(
-        connection, tenant_id, "rolled_back", detail, policy_version_id=active.id, job_id=_find_job_id(active)
+        connection, tenant_id, "rolled_back", detail, policy_version_id=active.id, job_id=active.job_id
     )
     return f"{before.label} is active again and replaces {active.label}"
 
@@ -319,51 +326,6 @@ async def list_unloadable(database: Database, tenant_id: UUID, name: str, reject
         except Conflict:
             previous_label = ""
     return [label for label in labels if label != previous_label]
-
-
-async def withdraw_worse_canary(database: Database, tenant_id: UUID, name: str, margin: float = 0.05) -> str | None:
-    """Withdraw the canary if it is significantly worse than the active version by more than `margin`.
-
-    Compares the scored rollouts of both since the canary started. It is significant if the whole interval of
-    the difference is below `-margin`. Returns what was done, or `None`.
-    """
-    async with database.transaction(tenant_id) as connection:
-        await policy_versions.lock_name(connection, name)
-        canary = await policy_versions.find_version_in_state(connection, name, "canary")
-        active = await policy_versions.find_version_in_state(connection, name, "active")
-        if canary is None or active is None or canary.canary_since is None:
-            return None
-        ours = await evaluations.list_live_results(connection, canary.id, canary.canary_since)
-        theirs = await evaluations.list_live_results(connection, active.id, canary.canary_since)
-        if min(len(ours), len(theirs)) < MIN_CANARY_ROLLOUTS:
-            return None
-        _, high = difference_interval([r.reward or 0.0 for r in ours], [r.reward or 0.0 for r in theirs])
-        if high >= -margin:
-            return None
-        why = f"its mean reward is at least {-high:.3f} below that of {active.label}"
-        await _end_canary(connection, tenant_id, canary, why)
-    return f"{canary.label} was withdrawn: {why}"
-
-
-def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the difference of two means that are not paired (Welch's standard error)."""
-    gain = sum(ours) / len(ours) - sum(theirs) / len(theirs)
-    error = (_variance(ours) / len(ours) + _variance(theirs) / len(theirs)) ** 0.5
-    return gain - 1.96 * error, gain + 1.96 * error
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = sum(values) / len(values)
-    return sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
-
-
-async def _end_canary(connection: Connection, tenant_id: UUID, canary: PolicyVersionRow, reason: str) -> None:
-    locked = await policy_versions.lock_version(connection, canary.id)
-    await policy_versions.set_state(connection, locked, "candidate")
-    detail = {"policy": canary.label, "reason": reason}
-    await training_events.insert_event(
-        connection, tenant_id, "canary_withdrawn", detail, policy_version_id=canary.id, job_id=_find_job_id(canary)
-    )
 
 
 async def _lock_for_transition(connection: Connection, policy: str, state: str) -> PolicyVersionRow:
@@ -443,7 +405,7 @@ def _engines_without_library(engines: Mapping[str, Any]) -> dict[str, EngineConf
 
 async def _find_last_kl(connection: Connection, candidate: PolicyVersionRow) -> float | None:
     """Return the last `kl` that the job of a version measured, or `None` if no job made the version."""
-    job = _find_job_id(candidate)
+    job = candidate.job_id
     metrics = await training_jobs.list_metrics_since(connection, job, 0, ["kl"], 100_000) if job else []
     return metrics[-1].value if metrics else None
 
@@ -464,8 +426,3 @@ def _serialize_gate_result(result: GateResult) -> dict[str, Any]:
         "looks": result.looks,
         "rules": asdict(result.rules),
     }
-
-
-def _find_job_id(version: PolicyVersionRow) -> UUID | None:
-    job = version.lineage.get("job")
-    return UUID(job) if job else None

@@ -3,6 +3,7 @@
 A batch pins the text of each page, so that all of its rollouts read the same one whatever the site says meanwhile.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -10,7 +11,7 @@ from uuid import UUID
 from offing.core.scoring import tokenize_answer
 from offing.storage import web_pages
 from offing.storage.pool import Database
-from offing.storage.web_pages import RecordedPageRow
+from offing.storage.web_pages import UnindexedTextRow
 from offing.tools.tool import TextWindow
 from offing.web.provider import SearchHit
 from offing.web.search import MergedHit, SearchResults
@@ -20,6 +21,12 @@ ENGINE = "recorded"
 """Name under which hits among recorded pages are shown."""
 
 SNIPPET_CHARS = 200
+
+MAX_WORD_CHARS = 100
+"""Maximum code points of a word, because an index limits the length of its entries."""
+
+MAX_INDEXED_TEXTS = 16
+"""Maximum number of texts whose words are stored in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +55,35 @@ class RecordedPages:
         )
 
     async def search(self, query: str, limit: int) -> SearchResults:
-        """Return at most `limit` recorded pages that contain words of the query, those with the most words first."""
+        """Return at most `limit` recorded pages that contain words of the query, those with the most words first.
+
+        Words of the title count, too. The words of a text are stored at the first search that may find it.
+        """
+        words = split_words(query)
+        await self._index_words()
         async with self.database.transaction(self.tenant_id) as connection:
-            pages = await web_pages.list_recorded_pages(connection, self.tenant_id, self.texts)
-        return SearchResults(rank_pages(pages, query)[:limit], {})
+            pages = await web_pages.search_recorded_pages(
+                connection, self.tenant_id, self.texts, words, limit, SNIPPET_CHARS
+            )
+        hits = tuple(MergedHit(SearchHit(one.url, one.title, one.text), (ENGINE,)) for one in pages)
+        return SearchResults(hits, {})
+
+    async def _index_words(self) -> None:
+        """Store the words of the texts that no search has needed before, a few texts per transaction."""
+        while True:
+            async with self.database.transaction(self.tenant_id) as connection:
+                texts = await web_pages.list_unindexed_texts(connection, self.tenant_id, self.texts, MAX_INDEXED_TEXTS)
+                words = await asyncio.to_thread(_split_texts, texts)
+                if words:
+                    await web_pages.insert_recorded_words(connection, self.tenant_id, words)
+            if len(texts) < MAX_INDEXED_TEXTS:
+                return
 
 
-def rank_pages(pages: Sequence[RecordedPageRow], query: str) -> tuple[MergedHit, ...]:
-    """Return the pages that contain words of the query: those with the most words first, equal ones by URL."""
-    words = set(tokenize_answer(query))
-    counts = {page.url: len(words.intersection(tokenize_answer(f"{page.title} {page.text}"))) for page in pages}
-    ranked = sorted((page for page in pages if counts[page.url]), key=lambda page: (-counts[page.url], page.url))
-    return tuple(MergedHit(SearchHit(one.url, one.title, one.text[:SNIPPET_CHARS]), (ENGINE,)) for one in ranked)
+def _split_texts(texts: Sequence[UnindexedTextRow]) -> dict[UUID, frozenset[str]]:
+    return {one.text_id: split_words(f"{one.title} {one.text}") for one in texts}
+
+
+def split_words(text: str) -> frozenset[str]:
+    """Return the different words of a text. Of a very long one, only the beginning counts."""
+    return frozenset(word[:MAX_WORD_CHARS] for word in tokenize_answer(text))

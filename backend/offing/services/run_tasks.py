@@ -21,12 +21,15 @@ from offing.core.task_split import AskedRun, SplitPlan, is_held_out, is_same_que
 from offing.core.training_signal import SignalKind, TextOrigin, TrainingSignal
 from offing.datasets.task import TaskCriterion, TaskEvidence, TaskScope, TaskSpec
 from offing.services.tasks import StoredTasks, store_tasks_in
-from offing.storage import reports, task_origins, training_signals
+from offing.storage import reports_of_runs, task_origins, training_signals
 from offing.storage.pool import Connection, Database
 from offing.storage.task_origins import AskedRunRow, TaskOriginRow
 
 TRAIN, HELD_OUT = "train", "held_out"
 """Splits of the tasks."""
+
+MAX_READ_RUNS = 256
+"""Maximum number of runs whose reports are in memory at once."""
 
 
 class LeaveOutReason(StrEnum):
@@ -80,6 +83,16 @@ class RunTask:
     run_id: UUID
     split_run_id: UUID
     signals: tuple[TrainingSignal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportsOfRuns:
+    """The reports of runs. Runs without one are left out."""
+
+    own: Mapping[UUID, Report]
+    """The newest version that the run wrote."""
+    edited: Mapping[UUID, Report]
+    """The newest version that a person saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +173,19 @@ async def _choose_tasks(
 ) -> TaskSet:
     selected = [run for run in asked_runs if _is_selected(run, request)]
     signals = await _group_signals(connection, [run.id for run in selected if run.may_learn])
-    left_out, candidates = dict[UUID, LeaveOutReason](), list[RunTask]()
-    for run in selected:
-        choice = _find_reason(run, request, plan, signals.get(run.id, ())) or await _make_task(
-            connection, run, request, plan, signals[run.id]
-        )
-        if isinstance(choice, LeaveOutReason):
-            left_out[run.id] = choice
-        else:
-            candidates.append(choice)
+    reasons = {run.id: _find_reason(run, request, plan, signals.get(run.id, ())) for run in selected}
+    left_out = {run_id: reason for run_id, reason in reasons.items() if reason is not None}
+    candidates = list[RunTask]()
+    usable = [run for run in selected if reasons[run.id] is None]
+    for start in range(0, len(usable), MAX_READ_RUNS):
+        runs = usable[start : start + MAX_READ_RUNS]
+        reports = await _read_reports(connection, [run.id for run in runs], signals)
+        for run in runs:
+            choice = _make_task(run, request, plan, signals[run.id], reports)
+            if isinstance(choice, LeaveOutReason):
+                left_out[run.id] = choice
+            else:
+                candidates.append(choice)
     chosen = _drop_duplicates(candidates, left_out)
     return TaskSet(tuple(chosen), left_out)
 
@@ -203,31 +220,40 @@ def _find_reason(
     return LeaveOutReason.BOTH_SPLITS if run.id in plan.bridging else None
 
 
-async def _make_task(
-    connection: Connection,
-    run: AskedRunRow,
-    request: TaskSetRequest,
-    plan: SplitPlan,
-    signals: Sequence[TrainingSignal],
-) -> RunTask | LeaveOutReason:
-    own = await reports.find_own_report(connection, run.id)
-    edited = await _find_edited(connection, run.id, signals)
-    limits = SignalLimits(request.min_rating, request.max_answer_chars)
-    reference = build_run_reference(own, edited, signals, limits)
-    if reference is None:
-        return LeaveOutReason.NO_REFERENCE
-    split_run_id = plan.split_run_ids[run.id]
-    split = HELD_OUT if is_held_out(split_run_id, request.seed, request.held_out_fraction) else TRAIN
-    return RunTask(_build_spec(run, reference, split), run.id, split_run_id, reference.signals)
+async def _read_reports(
+    connection: Connection, run_ids: Sequence[UUID], signals: Mapping[UUID, Sequence[TrainingSignal]]
+) -> ReportsOfRuns:
+    edited = {run_id: version for run_id in run_ids if (version := _find_edited(signals[run_id])) is not None}
+    return ReportsOfRuns(
+        await reports_of_runs.list_own_reports(connection, run_ids),
+        await reports_of_runs.list_reports(connection, edited),
+    )
 
 
-async def _find_edited(connection: Connection, run_id: UUID, signals: Sequence[TrainingSignal]) -> Report | None:
+def _find_edited(signals: Sequence[TrainingSignal]) -> int | None:
+    """Return the newest version that a person saved. `None` means that there is none."""
     versions = [
         one.report_version
         for one in signals
         if one.kind is SignalKind.REPORT_EDIT and one.text_origin is TextOrigin.PERSON
     ]
-    return await reports.find_report(connection, run_id, versions[-1]) if versions else None
+    return versions[-1] if versions else None
+
+
+def _make_task(
+    run: AskedRunRow,
+    request: TaskSetRequest,
+    plan: SplitPlan,
+    signals: Sequence[TrainingSignal],
+    reports: ReportsOfRuns,
+) -> RunTask | LeaveOutReason:
+    limits = SignalLimits(request.min_rating, request.max_answer_chars)
+    reference = build_run_reference(reports.own.get(run.id), reports.edited.get(run.id), signals, limits)
+    if reference is None:
+        return LeaveOutReason.NO_REFERENCE
+    split_run_id = plan.split_run_ids[run.id]
+    split = HELD_OUT if is_held_out(split_run_id, request.seed, request.held_out_fraction) else TRAIN
+    return RunTask(_build_spec(run, reference, split), run.id, split_run_id, reference.signals)
 
 
 def _build_spec(run: AskedRunRow, reference: RunReference, split: str) -> TaskSpec:
@@ -236,7 +262,7 @@ def _build_spec(run: AskedRunRow, reference: RunReference, split: str) -> TaskSp
         question=run.question,
         answers=None if reference.answer is None else [reference.answer],
         evidence=[TaskEvidence(source=one.source, start=one.start, end=one.end) for one in reference.evidence],
-        rubric=[TaskCriterion(text=one.text, weight=one.weight) for one in reference.rubric],
+        rubric=[TaskCriterion(text=one.text, weight=one.weight, rejected=one.rejected) for one in reference.rubric],
         scope=scope_of_task(run),
         name=f"run {run.id}",
         split=split,

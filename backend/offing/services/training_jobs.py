@@ -7,6 +7,7 @@ does not install.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +15,10 @@ import orjson
 
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget, JudgeUsage
 from offing.core.time_left import RECENT_STEPS, estimate_seconds_left
 from offing.services import policies, policy_files
-from offing.storage import training_events, training_jobs
+from offing.storage import judge_budgets, training_events, training_jobs
 from offing.storage.pool import Connection, Database
 from offing.storage.training_events import TrainingEvent
 from offing.storage.training_jobs import JobFencingToken, TrainingJobRow, TrainingMetric
@@ -39,6 +41,8 @@ class JobWithLedger:
     """Estimated seconds that the remaining training steps take. `None` if they are not known, and for a job that does
     not run.
     """
+    judges: JudgeUsage
+    """What the judges of all batches that the job has collected have used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,25 @@ async def get_job(database: Database, tenant_id: UUID, job_id: UUID) -> JobWithL
         row = await training_jobs.get_job(connection, job_id)
         ledger = await training_jobs.count_ledger_reasons(connection, job_id)
         recent = await training_jobs.list_recent_values(connection, job_id, "seconds_step", RECENT_STEPS)
+        calls, cost_usd = await judge_budgets.sum_usage(connection, f"{job_id}/")
     remaining = None if row.planned_steps is None or row.state != "running" else row.planned_steps - row.step
-    return JobWithLedger(row, ledger, estimate_seconds_left(recent, remaining))
+    judges = JudgeUsage(calls, cost_usd, read_judge_budget(row.config))
+    return JobWithLedger(row, ledger, estimate_seconds_left(recent, remaining), judges)
+
+
+def read_judge_budget(config: Mapping[str, Any]) -> JudgeBudget:
+    """Return the budget of all batches of a job, as `judge_budget` of its table `collect` says.
+
+    The trainer checks the table when the job starts. Until then, a value that is no number is read as no limit.
+    """
+    match config.get("collect"):
+        case {"judge_budget": {**limits}}:
+            calls, cost = limits.get("max_calls"), limits.get("max_cost_usd")
+        case _:
+            return NO_JUDGE_LIMIT
+    return JudgeBudget(
+        calls if isinstance(calls, int) else None, Decimal(str(cost)) if isinstance(cost, int | float) else None
+    )
 
 
 async def resolve_job_id(database: Database, tenant_id: UUID, text: str) -> UUID:

@@ -16,10 +16,16 @@ from uuid import UUID
 
 from offing.core.errors import InvalidInput
 from offing.core.packed_segment import PackedSegment
-from offing.core.trajectory_records import RoleCallRecord, TextTrajectory, TrajectoryMetadata
+from offing.core.trajectory_records import (
+    PreferencePair,
+    PreferenceSource,
+    RoleCallRecord,
+    TextTrajectory,
+    TrajectoryMetadata,
+)
 from offing.exports.format import ExportOptions, Format, RecordUnit
 from offing.services.token_texts import TokenTexts, decode_tokens
-from offing.storage import tenants, trajectories, trajectory_reads
+from offing.storage import signal_preferences, tenants, trajectories, trajectory_reads
 from offing.storage.pagination import PageKey, parse_page_cursor, render_page_cursor
 from offing.storage.pool import Connection, Database
 from offing.storage.trajectories import TrajectoryQuery
@@ -89,8 +95,10 @@ async def iter_chunks(
 ) -> AsyncGenerator[ExportChunk]:
     """Yield all matching records, run by run, of at most `max_runs` runs. `None` means all runs.
 
-    Raises InvalidInput if the tenant has not opted in.
+    Raises InvalidInput if the tenant has not opted in, and for a source of preferences that the runs cannot have.
     """
+    options.check(unit)
+    _check_preference(query, options)
     query = await _bound_query(database, tenant_id, query)
     groups, run_count = set[UUID](), 0
     while max_runs is None or run_count < max_runs:
@@ -110,7 +118,8 @@ async def iter_chunks(
                 async for chunk in _iter_trajectory_chunks(database, tenant_id, page, query):
                     yield chunk
             case RecordUnit.PREFERENCE:
-                yield await _build_preference_chunk(database, tenant_id, page, query, groups, page_key)
+                source = options.preference
+                yield await _build_preference_chunk(database, tenant_id, page, query, groups, page_key, source)
         page_key = _page_key(page[-1])
 
 
@@ -330,14 +339,35 @@ async def _build_preference_chunk(
     query: TrajectoryQuery,
     seen_groups: set[UUID],
     page_key: PageKey | None,
+    source: PreferenceSource,
 ) -> ExportChunk:
-    """Build the preference pairs of the groups that occur first in this page."""
-    new = [group for group in dict.fromkeys(e.group_id for e in page) if group is not None and group not in seen_groups]
-    seen_groups.update(new)
+    """Build the preference pairs of this page: of groups that occur first in it, or of its runs."""
+    run_ids = [metadata.run_id for metadata in page]
     async with database.transaction(tenant_id) as connection:
-        pairs = [p for group in new for p in await trajectory_reads.list_preferences(connection, group, query.roles)]
+        match source:
+            case PreferenceSource.REWARD:
+                pairs = await _list_group_preferences(connection, page, query, seen_groups)
+            case PreferenceSource.RATING:
+                pairs = await signal_preferences.list_rating_preferences(connection, query.kind, run_ids, query.roles)
+            case PreferenceSource.CORRECTION:
+                pairs = await signal_preferences.list_correction_preferences(connection, run_ids)
     last_key = _page_key(page[-1])
     return ExportChunk(partial(_attach_keys, pairs, page_key, last_key), last_key, len(page))
+
+
+async def _list_group_preferences(
+    connection: Connection, page: Sequence[TrajectoryMetadata], query: TrajectoryQuery, seen_groups: set[UUID]
+) -> list[PreferencePair]:
+    new = [group for group in dict.fromkeys(e.group_id for e in page) if group is not None and group not in seen_groups]
+    seen_groups.update(new)
+    return [p for group in new for p in await trajectory_reads.list_preferences(connection, group, query.roles)]
+
+
+def _check_preference(query: TrajectoryQuery, options: ExportOptions) -> None:
+    if options.preference is PreferenceSource.CORRECTION and query.kind != "interactive":
+        raise InvalidInput(
+            "preference", "people correct the answers of interactive runs, not of rollouts", "Use the kind interactive."
+        )
 
 
 def _decode_role_calls(role_calls: Sequence[RoleCallRecord], policy_dirs: dict[str, str]) -> dict[int, TokenTexts]:

@@ -1,6 +1,6 @@
 """Evaluations as rows: one policy version on one set of tasks, with the result of each rollout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -80,12 +80,12 @@ LIST_SUMMARIES = f"""
      order by w.id desc
 """
 
-LIST_LIVE_RESULTS = """
-    select g.task_id, o.member, o.reward, o.outcome, r.turns, r.tokens
-      from rollout o join rollout_group g on g.id = o.group_id join run r on r.id = o.run_id
-     where o.finalized_at is not null and o.outcome is distinct from 'infra_error' and o.reward is not null
-       and %(policy)s::text in (select value from jsonb_each_text(g.policy_version_ids)) and o.finalized_at > %(since)s
-       and not 'evaluation' = any(g.tags)
+LIST_LIVE_REWARDS = """
+    select avg(o.reward)::float8 from rollout_group g join rollout o on o.group_id = g.id
+     where g.state <> 'open' and g.completed_at > %(since)s and not 'evaluation' = any(g.tags)
+       and %(policy)s::text in (select value from jsonb_each_text(g.policy_version_ids))
+       and o.finalized_at is not null and o.outcome is distinct from 'infra_error' and o.reward is not null
+     group by g.id order by g.completed_at, g.id
 """
 
 
@@ -195,11 +195,11 @@ async def list_summaries(
         return await cursor.fetchall()
 
 
-async def list_live_results(
-    connection: Connection, policy_version_id: UUID, since: datetime
-) -> Sequence[EvaluationResultRow]:
-    """Return the results of a policy version's rollouts since a time, without those of evaluations."""
-    rows = await (
-        await connection.execute(LIST_LIVE_RESULTS, {"policy": str(policy_version_id), "since": since})
-    ).fetchall()
-    return [EvaluationResultRow(*row) for row in rows]
+async def list_live_rewards(connection: Connection, policy_version_id: UUID, since: datetime) -> list[float]:
+    """Return the mean reward of each task of a policy version that was completed after a time, the first one first.
+
+    The rollouts of a group are one value, because they have the same task. Those of evaluations are left out, and so
+    are groups without a reward.
+    """
+    values = {"policy": str(policy_version_id), "since": since}
+    return [reward for (reward,) in await (await connection.execute(LIST_LIVE_REWARDS, values)).fetchall()]

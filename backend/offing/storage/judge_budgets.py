@@ -21,7 +21,7 @@ STOP = """
 
 SUM_USAGE = """
     select coalesce(sum(judge_calls), 0)::int, coalesce(sum(judge_cost_usd), 0) from rollout_batch
-     where starts_with(idempotency_key, %(prefix)s) and idempotency_key <> %(except)s
+     where starts_with(idempotency_key, %(prefix)s) and idempotency_key is distinct from %(except)s
 """
 
 
@@ -41,7 +41,10 @@ async def stop_batch(connection: Connection, batch_id: UUID) -> None:
     await connection.execute(STOP, (batch_id,))
 
 
-async def sum_usage(connection: Connection, key_prefix: str, except_key: str) -> tuple[int, Decimal]:
-    """Return calls and cost of the judges of all batches whose idempotency key begins so, except one batch."""
+async def sum_usage(connection: Connection, key_prefix: str, except_key: str | None = None) -> tuple[int, Decimal]:
+    """Return calls and cost of the judges of all batches whose idempotency key begins so, except one batch.
+
+    An `except_key` of `None` leaves out none.
+    """
     row = await (await connection.execute(SUM_USAGE, {"prefix": key_prefix, "except": except_key})).fetchone()
     return (0, Decimal()) if row is None else (int(row[0]), Decimal(row[1]))

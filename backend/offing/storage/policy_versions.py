@@ -149,6 +149,12 @@ class PolicyVersionRow:
         """The version as NAME@VERSION."""
         return f"{self.name}@{self.version}"
 
+    @property
+    def job_id(self) -> UUID | None:
+        """The training job that made the version. `None` means that no job did."""
+        job = self.lineage.get("job")
+        return UUID(job) if job else None
+
 
 async def insert_version(
     connection: Connection, tenant_id: UUID, new: NewPolicyVersion

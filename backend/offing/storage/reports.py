@@ -121,7 +121,7 @@ async def find_report(connection: Connection, run_id: UUID, version: int | None 
         return None
     version, status, reason, body, *_ = row
     citations = await (await connection.execute(LIST_CITATIONS, (run_id, version))).fetchall()
-    return report_from_parts(status, reason, body, tuple(map(_citation_from_row, citations)))
+    return report_from_parts(status, reason, body, tuple(map(citation_from_row, citations)))
 
 
 def _citation_to_row(citation: Citation) -> dict[str, object]:
@@ -136,7 +136,8 @@ def _citation_to_row(citation: Citation) -> dict[str, object]:
     }
 
 
-def _citation_from_row(row: tuple[Any, ...]) -> Citation:
+def citation_from_row(row: tuple[Any, ...]) -> Citation:
+    """Return a citation from number, text, start, end, quote, source and title. An erased text is id 0."""
     number, text_id, start, end, quote, source_id, title = row
     return Citation(number, SourceSpan(text_id or UUID(int=0), start, end), quote, source_id, title)
 

@@ -13,15 +13,15 @@ from psycopg.types.json import Jsonb
 from offing.storage.pool import Connection
 
 LIST_ASKED_RUNS = """
-    select r.id, r.thread_id, r.question, r.scope, r.graph, r.forked_from_id, r.created_at,
-           app.may_learn_from(r.id) as may_learn,
+    with asked as materialized (select * from run where kind = 'interactive' and ended_at is not null)
+    select r.id, r.thread_id, r.question, r.scope, r.graph, r.forked_from_id, r.created_at, c.may_learn,
            array(select tag from run_tag where run_id = r.id order by position) as tags,
            exists (select from run e where e.thread_id = r.thread_id
                                        and (e.created_at, e.id) < (r.created_at, r.id)) as is_follow_up,
            (select o.split_run_id from task_origin o join task k on k.id = o.task_id
              where o.run_id = r.id and k.dataset = any(%(datasets)s)
              order by o.is_current desc limit 1) as recorded_split_run_id
-      from run r where r.kind = 'interactive' and r.ended_at is not null
+      from asked r join app.list_learning_consent((select array_agg(id) from asked)) c on c.run_id = r.id
      order by r.created_at, r.id
 """
 

@@ -31,6 +31,16 @@ LIST_COMPARED = """
      order by e.id
 """
 
+CANARY_COMPARED = "canary_compared"
+"""Kind of the event of a look at a canary."""
+
+LIST_CANARY_LOOKS = """
+    select e.id, e.job_id, e.policy_version_id, e.kind, e.detail, e.at from training_event e
+      join policy_version v on v.id = e.policy_version_id
+     where v.name = %(name)s and e.kind = %(kind)s and e.detail ->> 'active_version' = %(active)s
+     order by e.id
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingEvent:
@@ -41,7 +51,7 @@ class TrainingEvent:
     policy_version_id: UUID | None
     """The policy version that the decision concerns."""
     kind: str
-    """For example created, guard, not_finite, registered, gate, promoted, canary, rolled_back."""
+    """For example created, guard, not_finite, registered, gate, promoted, canary, canary_compared, rolled_back."""
     detail: dict[str, Any]
     at: datetime
 
@@ -78,3 +88,10 @@ async def list_compared(connection: Connection, name: str, active: str) -> list[
     """Return what the promotion gate compared of a policy with its active version NAME@VERSION, oldest first."""
     rows = await (await connection.execute(LIST_COMPARED, {"name": name, "active": active})).fetchall()
     return [row[0] for row in rows]
+
+
+async def list_canary_looks(connection: Connection, name: str, active: str) -> list[TrainingEvent]:
+    """Return the looks at canaries of a policy with its active version NAME@VERSION, oldest first."""
+    async with connection.cursor(row_factory=class_row(TrainingEvent)) as cursor:
+        await cursor.execute(LIST_CANARY_LOOKS, {"name": name, "kind": CANARY_COMPARED, "active": active})
+        return await cursor.fetchall()

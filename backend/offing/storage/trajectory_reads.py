@@ -15,7 +15,14 @@ from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
 from offing.core.packed_segment import PackedSegment, PackedSpans, PackedTurns
-from offing.core.trajectory_records import LocatedSpan, PreferencePair, RoleCallRecord, SegmentInfo, TokenRecord
+from offing.core.trajectory_records import (
+    LocatedSpan,
+    PreferencePair,
+    PreferenceSource,
+    RoleCallRecord,
+    SegmentInfo,
+    TokenRecord,
+)
 from offing.storage.pool import Connection
 from offing.storage.segments import RoleCallTokens, StoredRoleCall, read_role_call_page, read_role_calls_by_run
 
@@ -198,6 +205,7 @@ async def list_preferences(connection: Connection, group_id: UUID, roles: Sequen
             role_calls = {run: {talk.seq: talk for talk in await list_role_calls(connection, run)}}
         pairs.append(
             PreferencePair(
+                PreferenceSource.REWARD,
                 group_id,
                 role,
                 role_calls[run][seq].messages,

@@ -293,6 +293,7 @@ export function aJob(part: Partial<JobDetail> = {}): JobDetail {
     step: 2,
     planned_steps: 60,
     seconds_left: 290,
+    judges: { calls: 0, cost_usd: "0", max_calls: null, max_cost_usd: null },
     groups: 8,
     rollouts: 60,
     produced_version_id: null,

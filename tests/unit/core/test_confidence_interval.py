@@ -1,5 +1,7 @@
 """Quantiles against published ones, and how often an interval contains the mean."""
 
+from itertools import combinations
+from math import comb
 from random import Random
 
 import pytest
@@ -10,6 +12,7 @@ from offing.core.confidence_interval import (
     find_difference_interval,
     find_mean_interval,
     find_student_quantile,
+    find_unpaired_interval,
     measure,
 )
 
@@ -62,3 +65,38 @@ def test_the_detectable_difference_shrinks_with_the_square_root_of_the_tasks() -
     assert few / many == pytest.approx(2, rel=0.05)
     normal = find_detectable_difference(Interval(-0.1, 0.3), 10_000_000, 0.95)
     assert normal == pytest.approx(0.2 * (1.96 + 0.8416) / 1.96, rel=1e-3)
+
+
+def test_an_unpaired_interval_of_0_and_1_is_that_of_agresti_and_caffo() -> None:
+    """With 8 of 10 and 4 of 10: their estimates are 9 of 12 and 5 of 12."""
+    interval = find_unpaired_interval([1.0] * 8 + [0.0] * 2, [1.0] * 4 + [0.0] * 6)
+    error = (9 / 12 * 3 / 12 / 12 + 5 / 12 * 7 / 12 / 12) ** 0.5
+    assert (interval.low + interval.high) / 2 == pytest.approx(4 / 12)
+    assert (interval.high - interval.low) / 2 == pytest.approx(find_student_quantile(0.975, 21) * error)
+    large = find_unpaired_interval([1.0, 0.0] * 20_000, [1.0, 0.0] * 20_000)
+    assert large.high == pytest.approx(1.96 * (0.5 / 40_000) ** 0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("values", [[1.0] * 20, [0.0], [0.3] * 5, [400.0] * 9])
+def test_an_unpaired_interval_never_has_width_zero(values: list[float]) -> None:
+    interval = find_unpaired_interval(values, values)
+    assert interval.low == -interval.high < 0
+
+
+def miss_exactly(count: int, chance: float, level: float) -> float:
+    """The probability that the interval of two samples with the same chance of success excludes 0."""
+    masses = [comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(count + 1)]
+    missed = 0.0
+    for ours, theirs in combinations(range(count + 1), 2):
+        a, b = [[1.0] * k + [0.0] * (count - k) for k in (ours, theirs)]
+        if masses[ours] * masses[theirs] > 1e-9 and find_unpaired_interval(a, b, level).high < 0:
+            missed += 2 * masses[ours] * masses[theirs]
+    return missed
+
+
+@pytest.mark.parametrize("level", [0.9, 0.975, 0.9958])
+@pytest.mark.parametrize("chance", [0.02, 0.1, 0.5])
+def test_an_unpaired_interval_misses_a_difference_of_nothing_no_more_often_than_its_level_says(
+    chance: float, level: float
+) -> None:
+    assert miss_exactly(20, chance, level) <= 1.1 * (1 - level)

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from offing.core.errors import InvalidInput
-from offing.services.promotion import difference_interval
 from offing.services.promotion_gate import (
     EvaluationResult,
     GateRules,
@@ -154,9 +153,3 @@ def test_the_detectable_difference_is_one_that_is_found_in_eighty_of_a_hundred_c
     detectable = compare_paired(ours, theirs).detectable_difference
     assert detectable is not None
     assert 0.7 < simulate_passes(Random(5), detectable) < 0.9
-
-
-def test_the_interval_of_unpaired_means_is_welch_s() -> None:
-    low, high = difference_interval([0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0])
-    assert round((low + high) / 2, 6) == -0.5
-    assert round(high - low, 4) == round(2 * 1.96 * (1 / 3 / 4) ** 0.5, 4)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.process_name import get_process_name
-from offing.services import promotion
+from offing.services import canaries
 from offing.storage import policy_versions, training_jobs
 from offing.storage.pool import Database
 from offing.storage.training_jobs import TrainingJobRow
@@ -58,13 +58,13 @@ async def run_trainer(build_context: Callable[[Database], JobContext], url: str,
 
 
 async def _watch_canaries(database: Database) -> None:
-    """Withdraw canaries that perform worse than the active version."""
+    """Compare canaries with the active version, and withdraw those that are worse."""
     while True:
         await asyncio.sleep(CANARY_POLL_SECONDS)
         try:
             for tenant, name in await policy_versions.list_canaries(database):
-                if (done := await promotion.withdraw_worse_canary(database, tenant, name)) is not None:
-                    log.warning("%s", done)
+                for decision in await canaries.check_canary(database, tenant, name):
+                    log.warning("%s", decision)
         except Unavailable as error:
             log.warning("%s", error)
 

@@ -92,13 +92,15 @@ async def list_policy_version_events(
 async def promote_policy_version(caller: CurrentCaller, deps: Deps, policy_id: UUID, body: PromoteIn) -> PromotionOut:
     """Promote a policy version if it passes the promotion gate against the active version.
 
-    `force` skips the gate.
+    `force` skips the gate, and `by_canary` replaces it by what the canary has shown.
 
     Use `offing policy promote` for a version that other machines serve; the command loads it there first.
     """
     row = await policies.get_version(deps.database, caller.tenant_id, policy_id)
     rules = None if body.force else build_gate_rules(body)
-    promoted, verdict = await promotion.promote(deps.database, caller.tenant_id, row.label, rules)
+    promoted, verdict = await promotion.promote(
+        deps.database, caller.tenant_id, row.label, rules, by_canary=body.by_canary
+    )
     return PromotionOut(policy_version=serialize_policy_version(promoted), gate_result=serialize_gate_result(verdict))
 
 

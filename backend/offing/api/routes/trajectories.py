@@ -15,6 +15,7 @@ from offing.api.schemas.trajectories import TrajectoryOut, serialize_trajectory
 from offing.api.strict_route import StrictRoute
 from offing.core.run import RunStatus
 from offing.core.trajectory import Outcome
+from offing.core.trajectory_records import PreferenceSource
 from offing.exports.format import ExportOptions, get_streamed_format
 from offing.services import trajectories
 from offing.storage.trajectories import TrajectoryQuery
@@ -81,6 +82,13 @@ class TrajectoryParams(BaseModel):
     role: Names = []
     include_quarantined: Annotated[bool, Field(description="Include quarantined role calls.")] = False
     include_references: Annotated[bool, Field(description="Include reference answers.")] = False
+    preference: Annotated[
+        PreferenceSource,
+        Field(
+            description="What the preferences of the format pairs come from. `rating` and `correction` are what people "
+            "said about runs that may be learned from; corrections need the kind interactive."
+        ),
+    ] = PreferenceSource.REWARD
 
     @property
     def query(self) -> TrajectoryQuery:
@@ -105,7 +113,7 @@ class TrajectoryParams(BaseModel):
 
     @property
     def record_options(self) -> ExportOptions:
-        return ExportOptions(self.include_quarantined, self.include_references)
+        return ExportOptions(self.include_quarantined, self.include_references, self.preference)
 
 
 @router.get("/trajectories", response_class=StreamingResponse, responses=STREAM_RESPONSES)

@@ -1,10 +1,10 @@
 """API schemas of evaluations, promotion, canaries and rollback, and their serializers."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from offing.api.schemas import ApiModel, Page
 from offing.api.schemas.rollouts import PolicyVersionOut
@@ -63,6 +63,10 @@ class PromoteIn(ApiModel):
     force: bool = Field(
         default=False, description="`true` skips the promotion gate. With `false`, the version must pass the gate."
     )
+    by_canary: bool = Field(
+        default=False,
+        description="`true`: instead of passing the gate, the version must have been found better as the canary.",
+    )
     margin: float = Field(
         default=0.0, ge=0, description="How far the mean reward may be below that of the active version."
     )
@@ -76,6 +80,12 @@ class PromoteIn(ApiModel):
         max_length=20,
         description="Metrics in which the version must not be worse, beside `violations`.",
     )
+
+    @model_validator(mode="after")
+    def _one_decision(self) -> Self:
+        if self.force and self.by_canary:
+            raise ValueError("Use `force` or `by_canary`, not both.")
+        return self
 
 
 class MetricComparisonOut(ApiModel):

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import Field, StringConstraints, model_validator
 
 from offing.api.schemas import ApiModel, BudgetIn, Page
+from offing.core.judge_budget import JudgeBudget, JudgeUsage
 from offing.core.model import EngineConfig, hide_options
 from offing.core.run import RunStatus, StopReason
 from offing.core.trajectory import Outcome
@@ -307,6 +308,15 @@ def serialize_task(task: TaskRow) -> TaskOut:
     return TaskOut(**{name: getattr(task, name) for name in TaskOut.model_fields})
 
 
+def serialize_judge_usage(usage: JudgeUsage) -> JudgeUsageOut:
+    return JudgeUsageOut(
+        max_calls=usage.budget.max_calls,
+        max_cost_usd=usage.budget.max_cost_usd,
+        calls=usage.calls,
+        cost_usd=usage.cost_usd,
+    )
+
+
 def serialize_batch(status: BatchStatus) -> RolloutBatchOut:
     batch, request = status.batch, status.batch.request
     return RolloutBatchOut(
@@ -319,11 +329,12 @@ def serialize_batch(status: BatchStatus) -> RolloutBatchOut:
         scorers=[ScorerIn(name=s["name"], weight=s["weight"], options=s["options"]) for s in request["scorers"]],
         progress=_serialize_progress(batch.group_count, status.progress),
         pins=request.get("pins", {}),
-        judges=JudgeUsageOut(
-            max_calls=batch.judge_max_calls,
-            max_cost_usd=batch.judge_max_cost_usd,
-            calls=batch.judge_calls,
-            cost_usd=batch.judge_cost_usd,
+        judges=serialize_judge_usage(
+            JudgeUsage(
+                batch.judge_calls,
+                batch.judge_cost_usd,
+                JudgeBudget(batch.judge_max_calls, batch.judge_max_cost_usd),
+            )
         ),
         stop_reason="judge_budget" if batch.stop_reason else "",
         created_at=batch.created_at,

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.rollouts import JudgeUsageOut, serialize_judge_usage
 from offing.services import prompt_distillation
 from offing.services.training_jobs import JobWithLedger
 from offing.storage.training_events import TrainingEvent
@@ -63,6 +64,7 @@ class TrainingJobDetail(TrainingJobOut):
     seconds_left: float | None = Field(
         description="Estimated seconds of the remaining training steps. null: not known, or the job does not run."
     )
+    judges: JudgeUsageOut = Field(description="What the judges of all batches that the job has collected have used.")
 
 
 class TrainingJobListItem(TrainingJobOut):
@@ -113,7 +115,12 @@ def serialize_job_list_item(job: TrainingJobRow, reward: float | None) -> Traini
 
 
 def serialize_job_detail(job: JobWithLedger) -> TrainingJobDetail:
-    return TrainingJobDetail(**_job_fields(job.job), ledger=dict(job.ledger), seconds_left=job.seconds_left)
+    return TrainingJobDetail(
+        **_job_fields(job.job),
+        ledger=dict(job.ledger),
+        seconds_left=job.seconds_left,
+        judges=serialize_judge_usage(job.judges),
+    )
 
 
 def serialize_metrics(metrics: list[TrainingMetric]) -> TrainingMetricList:
@@ -208,6 +215,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "started_at": "2026-11-21T09:00:02Z",
     "ended_at": None,
     "seconds_left": 290.0,
+    "judges": {"max_calls": 5000, "max_cost_usd": "10", "calls": 120, "cost_usd": "0.42"},
     "ledger": {"used": 2950, "zero_advantage": 122},
 }
 """Example of TrainingJobDetail for the OpenAPI document."""

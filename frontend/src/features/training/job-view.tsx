@@ -21,6 +21,7 @@ import {
   isDistillation,
   jobConfigText,
   jobStatusLabel,
+  judgesText,
   phaseText,
   shortId,
   stopReasonText,
@@ -94,6 +95,7 @@ function TrainingMetrics({ job }: { job: JobDetail }) {
           <b>{formatCount(job.rollouts)}</b> rollouts trained on
         </Trans>
       </span>
+      {judgesText(job) && <span>{judgesText(job)}</span>}
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, plural, t } from "@lingui/core/macro";
-import type { Job, JobState, TrainingEvent, Version } from "@/shared/api/training";
+import type { Job, JobDetail, JobState, TrainingEvent, Version } from "@/shared/api/training";
 import { joinList } from "@/shared/format/lists";
 import { formatCount, formatUsd } from "@/shared/format/numbers";
 
@@ -71,6 +71,19 @@ export function trainingStepText(job: Pick<Job, "step" | "planned_steps">): stri
   return job.planned_steps === null
     ? t`step ${formatCount(job.step)}`
     : t`step ${formatCount(job.step)} of ${formatCount(Math.max(job.step, job.planned_steps))}`;
+}
+
+/** Return text such as `judges: 120 of 5,000 calls, $0.42 of $10.00`. Empty if there are no judges and no budget. */
+export function judgesText({ judges }: Pick<JobDetail, "judges">): string {
+  const { calls, cost_usd: cost, max_calls: maxCalls, max_cost_usd: maxCost } = judges;
+  if (calls === 0 && maxCalls === null && maxCost === null) return "";
+  const called =
+    maxCalls === null
+      ? plural(calls, { one: "# call", other: "# calls" })
+      : t`${formatCount(calls)} of ${plural(maxCalls, { one: "# call", other: "# calls" })}`;
+  const spent = formatUsd(Number(cost));
+  const cents = maxCost === null ? spent : t`${spent} of ${formatUsd(Number(maxCost))}`;
+  return t`judges: ${called}, ${cents}`;
 }
 
 /** Describe the configuration: the algorithm and the policy that is trained. */
@@ -165,6 +178,8 @@ export function eventText(event: Pick<TrainingEvent, "kind" | "detail">): EventT
       return { label: t`promoted`, tone: "moss", text: t`${policy}, gate ${detail("gate")}` };
     case "canary":
       return { label: t`canary`, tone: "sun", text: canaryText(event, policy) };
+    case "canary_compared":
+      return canaryLookText(event);
     case "canary_withdrawn":
       return { label: t`canary withdrawn`, tone: "sun", text: `${detail("policy")}: ${detail("reason")}` };
     case "rolled_back":
@@ -198,6 +213,19 @@ function rollbackTarget(event: Pick<TrainingEvent, "detail">): string {
 function canaryText({ detail: { fraction } }: Pick<TrainingEvent, "detail">, policy: string): string {
   if (typeof fraction !== "number") return t`${policy} on a fraction of new runs`;
   return t`${policy} on ${formatPercent(fraction)} of new runs`;
+}
+
+/** Return text such as `30 tasks of each, against planner@2: difference +0.031, interval −0.200 … +0.262`. */
+function canaryLookText({ detail }: Pick<TrainingEvent, "detail">): EventText {
+  const tasks = Number(detail.tasks);
+  const count = plural(tasks, { one: "# task", other: "# tasks" });
+  const difference = formatSigned(Number(detail.difference));
+  const interval = `${formatSigned(Number(detail.low))} … ${formatSigned(Number(detail.high))}`;
+  const active = String(detail.active_version);
+  const text = t`${count} of each, against ${active}: difference ${difference}, interval ${interval}`;
+  if (detail.verdict === "better") return { label: t`canary is better`, tone: "moss", text };
+  if (detail.verdict === "worse") return { label: t`canary is worse`, tone: "coral", text };
+  return { label: t`canary compared`, tone: "", text };
 }
 
 function gateText({ detail }: Pick<TrainingEvent, "detail">): EventText {

@@ -7,6 +7,7 @@ import {
   eventText,
   formatMetric,
   jobStatusLabel,
+  judgesText,
   ledgerReason,
   phaseText,
   stopReasonText,
@@ -96,6 +97,18 @@ test("the status of a job shows the requested action and what stopped it", () =>
   );
 });
 
+test("the usage of judges is shown with its limits, and not if there are none", () => {
+  const judges = { calls: 120, cost_usd: "0.42", max_calls: 5000, max_cost_usd: "10" };
+  expect(judgesText(aJob({ judges }))).toBe("judges: 120 of 5,000 calls, $0.42 of $10.00");
+  expect(judgesText(aJob({ judges: { ...judges, max_calls: null, max_cost_usd: null } }))).toBe(
+    "judges: 120 calls, $0.42",
+  );
+  expect(judgesText(aJob({ judges: { ...judges, calls: 0, cost_usd: "0" } }))).toBe(
+    "judges: 0 of 5,000 calls, $0.00 of $10.00",
+  );
+  expect(judgesText(aJob())).toBe("");
+});
+
 test("a canary shows its fraction", () => {
   expect(versionStateLabel(aVersion({ state: "canary", canary_fraction: 0.25 })).label).toBe("Canary, 25% of new runs");
 });
@@ -121,6 +134,12 @@ test("events have texts, and an unknown one keeps its name", () => {
     }),
   ).toBe("rejected by the gate: only 3 pairs");
   expect(render("canary", { policy: "planner@2", fraction: 0.1 })).toBe("canary: planner@2 on 10% of new runs");
+  const look = { tasks: 30, active_version: "planner@1", difference: 0.031, low: -0.2, high: 0.262 };
+  expect(render("canary_compared", { ...look, verdict: "undecided" })).toBe(
+    "canary compared: 30 tasks of each, against planner@1: difference +0.031, interval −0.200 … +0.262",
+  );
+  expect(render("canary_compared", { ...look, verdict: "worse" })).toContain("canary is worse: ");
+  expect(render("canary_compared", { ...look, verdict: "better" })).toContain("canary is better: ");
   expect(render("pause_requested", {})).toBe("pause requested: ");
   expect(ledgerReason("zero_advantage").label).toBe("zero advantage");
   expect(ledgerReason("of_tomorrow")).toEqual({ label: "of tomorrow", description: "" });

@@ -710,7 +710,7 @@ export interface paths {
          * Promote Policy Version
          * @description Promote a policy version if it passes the promotion gate against the active version.
          *
-         *     `force` skips the gate.
+         *     `force` skips the gate, and `by_canary` replaces it by what the canary has shown.
          *
          *     Use `offing policy promote` for a version that other machines serve; the command loads it there first.
          */
@@ -5834,6 +5834,12 @@ export interface components {
             state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
+         * PreferenceSource
+         * @description What a preference between two completions comes from.
+         * @enum {string}
+         */
+        PreferenceSource: "reward" | "rating" | "correction";
+        /**
          * PresetBudgetIn
          * @description Limits of a run with the preset. A limit that is null is that of the run.
          */
@@ -5964,6 +5970,12 @@ export interface components {
          *     }
          */
         PromoteIn: {
+            /**
+             * By Canary
+             * @description `true`: instead of passing the gate, the version must have been found better as the canary.
+             * @default false
+             */
+            by_canary: boolean;
             /**
              * Confident
              * @description `true`: the lower end of the difference's interval decides. `false`: the mean difference does, and an equal version passes half of the time.
@@ -10615,6 +10627,12 @@ export interface components {
          */
         TaskCriterion: {
             /**
+             * Rejected
+             * @description A sentence that a good report does not state. A judge reads it as a quote, not as a criterion.
+             * @default
+             */
+            rejected: string;
+            /**
              * Text
              * @description What a good report contains, in words that a judge can check.
              */
@@ -11680,6 +11698,12 @@ export interface components {
          *       "error": "",
          *       "groups": 384,
          *       "id": "01980000-0000-7000-8000-00000000001a",
+         *       "judges": {
+         *         "calls": 120,
+         *         "cost_usd": "0.42",
+         *         "max_calls": 5000,
+         *         "max_cost_usd": "10"
+         *       },
          *       "kind": "train",
          *       "ledger": {
          *         "used": 2950,
@@ -11726,6 +11750,8 @@ export interface components {
              * Format: uuid
              */
             id: string;
+            /** @description What the judges of all batches that the job has collected have used. */
+            judges: components["schemas"]["JudgeUsageOut"];
             /**
              * Kind
              * @enum {string}
@@ -24713,6 +24739,8 @@ export interface operations {
                 include_quarantined?: boolean;
                 /** @description Include reference answers. */
                 include_references?: boolean;
+                /** @description What the preferences of the format pairs come from. `rating` and `correction` are what people said about runs that may be learned from; corrections need the kind interactive. */
+                preference?: components["schemas"]["PreferenceSource"];
             };
             header?: {
                 /** @description Required on writes that use the session cookie. */

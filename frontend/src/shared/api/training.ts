@@ -193,7 +193,7 @@ export function promoteVersion(versionId: string, force: boolean) {
   return unwrap(
     api.POST("/api/v1/policy-versions/{policy_id}/promote", {
       params: { path: { policy_id: versionId } },
-      body: { force, confident: true, margin: 0 },
+      body: { force, by_canary: false, confident: true, margin: 0 },
     }),
   );
 }
