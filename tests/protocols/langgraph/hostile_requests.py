@@ -185,7 +185,7 @@ class HostileGenerator:
         if isinstance(body, dict) and self._chance(0.05):
             body[self.random.choice(TEXTS)] = self._junk()
         if isinstance(body, dict) and "jsonrpc" in body and self._chance(0.05):
-            body.pop("id", None)  # it wants no answer then
+            body = {name: value for name, value in cast(Any, body).items() if name != "id"}  # it wants no answer then
         return nest(self.random, json.dumps(body).encode())
 
     def _value(self, schema: Mapping[str, Any], name: str, depth: int = 0) -> Any:

@@ -60,10 +60,10 @@ YEARLY = "0 0 1 1 *"
 
 
 @asynccontextmanager
-async def serving_users(servers: SharedServers, tmp_path: Path) -> AsyncGenerator[str]:
+async def serving_users(servers: SharedServers, tmp_path: Path, guard: str = GUARD) -> AsyncGenerator[str]:
     """The address of an API that serves a project with the Auth object."""
     project = with_graph(tmp_path / "project", auth={"path": "./guard.py:auth"})
-    (project / "guard.py").write_text(GUARD)
+    (project / "guard.py").write_text(guard)
     settings = Settings(
         app_database_url=SecretStr(servers.app_url),
         redis_url=SecretStr(servers.redis_url),
