@@ -74,7 +74,7 @@ def list_replaced_routes(own: list[BaseRoute], system: list[BaseRoute]) -> list[
     for known in iter_route_contexts(system):
         path = SAMPLE_ID.join(PARAMETER.split(str(known.path)))
         for method in sorted(known.methods or ()):
-            scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
+            scope: Scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
             if _find_match(own, scope) is Match.FULL:
                 replaced.append(f"{method} {known.path}")
     return replaced
