@@ -12,7 +12,7 @@ LEVELS = (50, 99, 100, 101, 900, 1100, 20_000)
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "post")
 
 KEYS = (None, "", "ofg_", "ofg_0123456789ab_wrong", "lsv2_pt_of_another_service", "x" * 5000)
-"""What a stranger sends as `x-api-key`. `None` means nothing."""
+"""What somebody unknown sends as `x-api-key`. `None` means nothing."""
 
 HEADERS: Sequence[tuple[str, str]] = (
     ("Host", "evil.example"),

@@ -102,12 +102,12 @@ async def test_a_handler_that_rejects_runs_rejects_those_of_mcp_and_a2a(
         assert [one.status_code for one in answers] == [403, 403, 403]
         assert all("error" in one.json() for one in answers[1:])
         for path in ("/mcp", "/a2a/chatter"):
-            stranger = {"Authorization": "Bearer eve"}
-            assert (await http.post(path, json=body | of_mcp, headers=stranger)).status_code == 401
+            unknown = {"Authorization": "Bearer eve"}
+            assert (await http.post(path, json=body | of_mcp, headers=unknown)).status_code == 401
 
 
 @pytest.mark.parametrize(
-    ("group", "gone"),
+    ("group", "missing"),
     [
         ("mcp", {"/mcp"}),
         ("a2a", {"/a2a/{assistant_id}", "/.well-known/agent-card.json"}),
@@ -116,10 +116,10 @@ async def test_a_handler_that_rejects_runs_rejects_those_of_mcp_and_a2a(
         ("threads", {"/threads/{thread_id}/commands", "/threads/{thread_id}/stream/events", "/threads"}),
     ],
 )
-def test_a_group_that_is_turned_off_leaves_no_other_way_to_the_same(group: str, gone: set[str]) -> None:
+def test_a_group_that_is_turned_off_leaves_no_other_way_to_the_same(group: str, missing: set[str]) -> None:
     def list_paths(*groups: str) -> set[str]:
         app = build_langgraph_app(lambda: None, disabled_groups=groups)  # pyright: ignore[reportArgumentType]
         return {str(one.path) for one in iter_route_contexts(app.routes)}
 
-    assert gone <= list_paths()
-    assert not gone & list_paths(group)
+    assert missing <= list_paths()
+    assert not missing & list_paths(group)

@@ -51,21 +51,21 @@ async def test_a_call_that_a_client_gives_up_is_cancelled_and_no_other_one(
     mine, theirs = f"mine-{new_id()}", f"theirs-{new_id()}"
     async with connect(base, key_database) as session, connect(base, key_database) as other:
         given_up = asyncio.create_task(session.call_tool("trail", slow(mine)))
-        kept = asyncio.create_task(other.call_tool("trail", slow(theirs)))  # its message has the same id
+        active_call = asyncio.create_task(other.call_tool("trail", slow(theirs)))  # its message has the same id
         (_, run), active = await find_run(client, base, mine), await find_run(client, base, theirs)
         given_up.cancel()
         assert await read_end(client, base, run) == "cancelled"
         assert (await client.runs.get(*active))["status"] == "running"
         await client.runs.cancel(*active)
-        result: Any = await kept
+        result: Any = await active_call
         assert (result.is_error, result.content[0].text) == (True, "The run was cancelled.")
 
 
 async def test_an_interrupt_is_the_result_of_the_call(base: str, key_database: Database) -> None:
     async with connect(base, key_database) as session:
         result: Any = await session.call_tool("approval", {"topic": "go", "decisions": []})
-    (asked,) = result.structured_content["__interrupt__"]
-    assert (result.is_error, asked["value"]) == (False, {"question": "May I go?"})
+    (interrupt,) = result.structured_content["__interrupt__"]
+    assert (result.is_error, interrupt["value"]) == (False, {"question": "May I go?"})
 
 
 async def test_a_call_stops_at_the_spending_limit_of_the_tenant(

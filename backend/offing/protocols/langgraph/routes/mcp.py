@@ -145,7 +145,7 @@ def _describe_call(session: str | None, request_id: Any) -> dict[str, Any]:
 
 
 async def _cancel_call(caller: Caller, session: str, params: CancelParams) -> None:
-    """Cancel the run of a call. One that has ended, or that the user may not cancel, is left as it is."""
+    """Cancel the run of a call. One that has ended, or that the user may not cancel, is left unchanged."""
     tenant_id, described = caller.tenant_id, _describe_call(session, params.requestId)
     for run in await langgraph_runs.list_active_by_metadata(caller.database, tenant_id, described):
         with suppress(NotFound, AccessDeniedError):
