@@ -31,8 +31,10 @@ async def connect(base: str, database: Database, tenant: UUID = LOCAL_TENANT) ->
 
 
 @asynccontextmanager
-async def connect_with(base: str, headers: dict[str, str]) -> AsyncGenerator[ClientSession]:
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+async def connect_with(
+    base: str, headers: dict[str, str], timeout_seconds: float = 60
+) -> AsyncGenerator[ClientSession]:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout_seconds) as http:
         transport = streamable_http_client(f"{base}/langgraph/mcp", http_client=http)
         async with transport as streams, ClientSession(streams[0], streams[1]) as session:
             await session.initialize()
