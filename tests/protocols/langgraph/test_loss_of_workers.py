@@ -293,8 +293,8 @@ async def test_the_stream_of_an_a2a_task_replaces_what_a_lost_worker_wrote(scene
     assert [one["kind"] for one in (events[0], events[-1])] == ["task", "status-update"]
     assert events[-1]["status"]["state"] == "completed"
     assert _read_artifact(events) == describe_attempt(2)
-    shown = [one["artifact"]["parts"][0]["text"] for one in events if one["kind"] == "artifact-update"]
-    assert "" in shown  # what the lost worker wrote was withdrawn
+    updates = [one["artifact"]["parts"][0]["text"] for one in events if one["kind"] == "artifact-update"]
+    assert "" in updates  # what the lost worker wrote was withdrawn
     states = [one["status"]["state"] for one in events if one["kind"] == "status-update"]
     assert states == ["completed"]
     late = await _follow_task(scene, "tasks/resubscribe", id=events[0]["id"])
