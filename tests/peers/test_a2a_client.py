@@ -1,28 +1,34 @@
 """The A2A project's own Python client against assistants as agents."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory  # pyright: ignore[reportMissingTypeStubs]
 from a2a.types import (  # pyright: ignore[reportMissingTypeStubs]
+    CancelTaskRequest,
     GetTaskRequest,
     Message,
     Part,
     Role,
     SendMessageRequest,
+    SubscribeToTaskRequest,
     TaskState,
 )
+from fastapi import FastAPI
 
 from offing.clock import new_id
 from offing.services import access
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from tests.protocols.langgraph.conftest import ENVIRONMENT, base, key_database
+from tests.protocols.langgraph.conftest import ENVIRONMENT, app, base, key_database
+from tests.protocols.langgraph.test_limits import AGENT, owner, spent
 from tests.workers.conftest import shared_servers
 
-__all__ = ["ENVIRONMENT", "base", "key_database", "shared_servers"]
+__all__ = ["ENVIRONMENT", "app", "base", "key_database", "owner", "shared_servers", "spent"]
 
 untyped: Any = Message
 """Its classes are made from a description at import, and have no types."""
@@ -72,3 +78,53 @@ async def test_a_person_is_asked_and_responds(http: httpx.AsyncClient, base: str
     _, (done,) = await _talk(http, base, "approval", streaming=False, parts=[Part(text="yes")], **both)
     assert done.task.status.state == TaskState.TASK_STATE_COMPLETED
     assert list(done.task.artifacts[0].parts[0].data.struct_value["decisions"]) == ["yes"]
+
+
+async def test_a_context_is_a_thread_whose_messages_go_on(http: httpx.AsyncClient, base: str) -> None:
+    _, (first,) = await _talk(http, base, "chatter", streaming=False, parts=[Part(text="salt")])
+    context = first.task.context_id
+    _, (second,) = await _talk(http, base, "chatter", streaming=False, parts=[Part(text="pepper")], context_id=context)
+    assert (second.task.context_id, second.task.id != first.task.id) == (context, True)
+    state = (await http.get(f"{base}/langgraph/threads/{context}/state")).json()
+    texts = [one["content"] for one in state["values"]["messages"]]
+    assert texts == ["salt", "You said salt and so on", "pepper", "You said pepper and so on"]
+
+
+async def test_a_task_that_fails_says_why(http: httpx.AsyncClient, base: str) -> None:
+    data: Any = Part()
+    data.data.struct_value.update({"seen": [], "fail": True})
+    _, events = await _talk(http, base, "trail", streaming=True, parts=[data])
+    status = events[-1].status_update.status
+    assert status.state == TaskState.TASK_STATE_FAILED
+    assert "the second node fails" in status.message.parts[0].text
+
+
+async def test_a_stream_that_was_lost_is_subscribed_to_again_and_the_task_cancelled(
+    http: httpx.AsyncClient, base: str
+) -> None:
+    data: Any = Part()
+    data.data.struct_value.update({"seen": [], "delay": 60})
+    card = await A2ACardResolver(http, f"{base}/langgraph/a2a/trail").get_agent_card()
+    client: Any = ClientFactory(ClientConfig(streaming=True, httpx_client=http)).create(card)
+    message = untyped(message_id=str(new_id()), role=Role.ROLE_USER, parts=[data])
+    stream = client.send_message(SendMessageRequest(message=message))
+    task = (await anext(stream)).task
+    await stream.aclose()
+    again = client.subscribe(SubscribeToTaskRequest(id=task.id))
+    assert (await anext(again)).task.id == task.id  # leaving did not end the run
+    canceled = await client.cancel_task(CancelTaskRequest(id=task.id))
+    assert canceled.status.state == TaskState.TASK_STATE_CANCELED
+    events = [one async for one in again]
+    assert events[-1].status_update.status.state == TaskState.TASK_STATE_CANCELED
+
+
+async def test_a_task_stops_at_the_spending_limit_of_the_tenant(
+    http: httpx.AsyncClient, app: tuple[FastAPI, str], spent: psycopg.Connection
+) -> None:
+    server, base = app
+    server.state.dependencies = replace(server.state.dependencies, role_engines={"agent": AGENT})
+    _, (done,) = await _talk(http, base, "guide", streaming=False, parts=[Part(text="Does it rain?")])
+    assert done.task.artifacts[0].parts[0].text == "It says: found rain"
+    _, (failed,) = await _talk(http, base, "guide", streaming=False, parts=[Part(text="Does it rain?")])
+    assert failed.task.status.state == TaskState.TASK_STATE_FAILED
+    assert "tenant_spend_limit" in failed.task.status.message.parts[0].text

@@ -35,6 +35,13 @@ def build_graph_assistant(graph: Graph) -> AssistantRow:
     )
 
 
+def is_graph_assistant(assistant: AssistantRow) -> bool:
+    """Return whether an assistant is the one that its graph has by itself. Its metadata do not tell, as anyone may
+    write them.
+    """
+    return assistant.id == graph_assistant_id(assistant.graph)
+
+
 def parse_assistant_id(name: str) -> UUID:
     """Return the id of an assistant that is named by its id or by its graph."""
     try:

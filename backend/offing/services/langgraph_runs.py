@@ -264,6 +264,14 @@ async def list_runs(
         return await langgraph_runs.list_runs(connection, thread_id, limit=limit, offset=offset)
 
 
+async def list_active_by_metadata(
+    database: Database, tenant_id: UUID, metadata: Mapping[str, Any]
+) -> list[LangGraphRunRow]:
+    """Return the active runs of the tenant whose metadata contain these, oldest first."""
+    async with database.transaction(tenant_id) as connection:
+        return await langgraph_runs.list_active_by_metadata(connection, metadata)
+
+
 async def list_followed(database: Database, tenant_id: UUID, thread_id: UUID) -> list[LangGraphRunRow]:
     """Return the runs of a thread that have not ended, and its last run, oldest first. Empty also without a thread."""
     async with database.transaction(tenant_id) as connection:

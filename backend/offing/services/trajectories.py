@@ -254,7 +254,8 @@ async def _bound_query(database: Database, tenant_id: UUID, query: TrajectoryQue
     async with database.transaction(tenant_id) as connection:
         if query.kind == "interactive" and not (await tenants.get_tenant(connection, tenant_id)).training_opt_in:
             problem = "interactive runs cannot be exported, because `training_opt_in` is off"
-            raise InvalidInput("kind", problem, "Export rollouts, or turn `training_opt_in` on in the settings.")
+            remedy = 'turn on "Use my runs, ratings and corrections for training" in the settings of the web UI.'
+            raise InvalidInput("kind", problem, f"Export rollouts, or {remedy}")
         now, newest = await trajectories.get_high_water_mark(connection)
     if newest is not None and newest > now - VISIBILITY_DELAY:
         await asyncio.sleep(VISIBILITY_DELAY.total_seconds())

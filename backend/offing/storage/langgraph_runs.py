@@ -43,6 +43,12 @@ LIST_RUNS = f"""
      limit %(limit)s offset %(offset)s
 """
 
+LIST_ACTIVE_BY_METADATA = f"""
+    select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
+     where run.status in ('queued', 'running', 'waiting', 'paused') and request.metadata @> %s
+     order by run.created_at, run.id
+"""
+
 LIST_FOLLOWED = f"""
     select {RUN_COLUMNS} from run join langgraph_run as request on request.run_id = run.id
      where run.thread_id = %(thread)s and (run.ended_at is null or run.id = (
@@ -227,6 +233,12 @@ async def list_runs(
     """Return the runs of a thread, newest first. `limit` `None` means all after the first `offset`."""
     values = {"thread": thread_id, "limit": limit, "offset": offset}
     rows = await (await connection.execute(LIST_RUNS, values)).fetchall()
+    return [_run_from_row(row) for row in rows]
+
+
+async def list_active_by_metadata(connection: Connection, metadata: Mapping[str, Any]) -> list[LangGraphRunRow]:
+    """Return the active runs of the tenant whose metadata contain these, oldest first."""
+    rows = await (await connection.execute(LIST_ACTIVE_BY_METADATA, (_jsonb(metadata),))).fetchall()
     return [_run_from_row(row) for row in rows]
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from fastapi import FastAPI
 from langgraph_sdk import get_client
 from pydantic import SecretStr
 
@@ -37,8 +38,8 @@ def other_tenant(shared_servers: SharedServers) -> UUID:
 
 
 @pytest.fixture
-async def base(shared_servers: SharedServers) -> AsyncIterator[str]:
-    """The address of a running API with a worker behind it."""
+async def app(shared_servers: SharedServers) -> AsyncIterator[tuple[FastAPI, str]]:
+    """A running API with a worker behind it, and its address."""
     settings = Settings(
         app_database_url=SecretStr(shared_servers.app_url),
         redis_url=SecretStr(shared_servers.redis_url),
@@ -46,8 +47,14 @@ async def base(shared_servers: SharedServers) -> AsyncIterator[str]:
         extra_graphs=GRAPHS,
         port=0,
     )
-    async with serving(create_app(settings), settings) as address:
-        yield address
+    created = create_app(settings)
+    async with serving(created, settings) as address:
+        yield created, address
+
+
+@pytest.fixture
+def base(app: tuple[FastAPI, str]) -> str:
+    return app[1]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Hostile requests to every route of LangGraph's server API, derived from the API's own description of its routes.
+"""Hostile requests to every route of LangGraph's server API, derived from the application's own routes.
 
 A request is near a valid one: it has the fields that the route describes, some of which hold what they should not. The
 same seed gives the same requests.
@@ -11,13 +11,15 @@ from random import Random
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
+from fastapi.routing import iter_route_contexts
+from starlette.routing import WebSocketRoute
+
 from offing.protocols.langgraph.app import build_langgraph_app
-from offing.protocols.langgraph.thread_commands import HANDLERS
+from tests.protocols.langgraph.hostile_bodies import COMMAND, OWN_BODIES, RPC_ID
+from tests.protocols.langgraph.hostile_mutations import DEEP, HostileRequest, mutate, nest
 
 HUGE = 17 * 1024 * 1024
 """Bytes of a body that is too large."""
-
-DEEP = '{"a":[' * 5000 + "1" + "]}" * 5000
 
 TEXTS = (
     "",
@@ -47,6 +49,9 @@ TEXTS = (
 
 NUMBERS = (0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**400, 0.5, 1e308, float("nan"), float("inf"), -float("inf"))
 
+RPC_IDS: tuple[Any, ...] = (None, True, {}, [], [1], 0, -1, 1.5, "", "x" * 300, "a\0b", "\ud800", 2**63, 10**400, 1e308)
+"""Ids of messages of JSON-RPC."""
+
 CONTENT_TYPES = (
     "application/json",
     "text/plain",
@@ -68,7 +73,7 @@ RAW_BODIES = (
     b"\0",
     b"NaN",
     b"[1,2",
-    DEEP.encode(),
+    f'"{DEEP}"'.encode(),
     b"{}" * 100,
     b"true",
 )
@@ -97,115 +102,27 @@ class Route:
     """JSON schema of the body. `None` means that the route describes none."""
 
 
-@dataclass(frozen=True)
-class HostileRequest:
-    """A request as it is sent."""
-
-    method: str
-    target: str
-    """Path and query, percent-encoded."""
-    headers: Mapping[str, str]
-    body: bytes | None
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.target[:300]} {dict(self.headers)} {(self.body or b'')[:600]!r}"
-
-
 def list_routes() -> tuple[list[Route], Mapping[str, Any]]:
-    """Return every route that the API describes, and the schemas that their bodies refer to."""
-    document = build_langgraph_app(cast(Any, lambda: None)).openapi()
-    routes: list[Route] = []
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            schema = content.get("application/json", {}).get("schema")
-            if method == "post":
-                schema = next((known for start, known in OWN_BODIES.items() if path.startswith(start)), schema)
-            if path.endswith("/commands"):
-                schema = COMMAND
-            routes.append(Route(method.upper(), path, operation.get("parameters", ()), schema))
+    """Return every route of the application, and the schemas that their bodies refer to.
+
+    Raises KeyError for a route that the application's description leaves out.
+    """
+    app = build_langgraph_app(cast(Any, lambda: None))
+    document, routes = app.openapi(), list[Route]()
+    for context in iter_route_contexts(app.routes):
+        path = str(context.path)
+        for method in () if isinstance(context.original_route, WebSocketRoute) else sorted(context.methods or ()):
+            described = document["paths"][path][method.lower()]
+            content = described.get("requestBody", {}).get("content", {})
+            schema = OWN_BODIES.get((method, path)) or content.get("application/json", {}).get("schema")
+            routes.append(Route(method, path, described.get("parameters", ()), schema))
     return routes, document["components"]["schemas"]
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-TEXT = {"type": "string"}
-CONFIG = {"$ref": "#/components/schemas/ConfigIn"}
-
-COMMAND = _object(
-    id={"type": "integer"},
-    method={"enum": [*HANDLERS, "subscription.subscribe", "subscription.unsubscribe"]},
-    params=_object(
-        assistant_id=TEXT,
-        input={},
-        config=CONFIG,
-        context=_object(),
-        metadata=_object(),
-        multitaskStrategy=TEXT,
-        interrupt_before={},
-        interrupt_id=TEXT,
-        response={},
-        responses={"type": "array", "items": _object(interrupt_id=TEXT, response={})},
-        namespace={"type": "array", "items": TEXT},
-        keys={"type": "array", "items": TEXT},
-        limit={"type": "integer"},
-        before=TEXT,
-        checkpoint_id=TEXT,
-        goto=TEXT,
-        update={},
-        channels={"type": "array", "items": {"enum": ["values", "messages", "lifecycle", "input", "nothing"]}},
-        since={"type": "integer"},
-        subscription_id=TEXT,
-    ),
-)
-"""A command of the thread-centric protocol. Its route reads the body itself, and so describes none."""
-
-
-def _message(methods: Sequence[str], params: Mapping[str, Any]) -> dict[str, Any]:
-    required = {"required": ["jsonrpc", "method", "id", "params"]}
-    identifier = {"anyOf": [{"type": "integer"}, TEXT]}
-    return _object(jsonrpc={"enum": ["2.0"]}, id=identifier, method={"enum": methods}, params=params) | required
-
-
-PART = _object(kind={"enum": ["text", "data", "file"]}, text=TEXT, data=_object())
-
-OWN_BODIES = {
-    "/mcp": _message(
-        ("initialize", "ping", "tools/list", "tools/call", "resources/list"),
-        _object(
-            name={"enum": ["trail", "chatter", "approval", "agentflow", "nothing", ""]},
-            arguments=_object(),
-            cursor=TEXT,
-            protocolVersion=TEXT,
-            capabilities=_object(),
-        )
-        | {"required": ["name", "arguments"]},
-    ),
-    "/a2a/": _message(
-        ("message/send", "message/stream", "tasks/get", "tasks/cancel", "tasks/resubscribe", "tasks/list"),
-        _object(
-            id=TEXT,
-            historyLength={"type": "integer"},
-            metadata=_object(),
-            message=_object(
-                role={"enum": ["user", "user", "agent"]},
-                messageId=TEXT,
-                contextId=TEXT,
-                taskId=TEXT,
-                parts={
-                    "type": "array",
-                    "items": _object(kind={"enum": ["text", "data", "file"]}, text=TEXT, data=_object()),
-                },
-            )
-            | {"required": ["role", "parts"]},
-            configuration=_object(blocking={"type": "boolean"}, pushNotificationConfig=_object(url=TEXT)),
-        )
-        | {"required": ["message", "id"]},
-    ),
-}
-"""Bodies that their routes read themselves, by the beginning of the path."""
+def list_socket_paths() -> list[str]:
+    """Return the paths of the application that are reached over WebSocket."""
+    routes = [one.original_route for one in iter_route_contexts(build_langgraph_app(cast(Any, lambda: None)).routes)]
+    return [one.path for one in routes if isinstance(one, WebSocketRoute)]
 
 
 @dataclass(frozen=True)
@@ -226,7 +143,7 @@ class HostileGenerator:
 
     def build(self, route: Route) -> HostileRequest:
         """Return one request to a route."""
-        path, query, headers = route.path, list[tuple[str, str]](), {"Content-Type": self._content_type()}
+        path, query, headers = route.path, list[tuple[str, str]](), [("Content-Type", self._content_type())]
         for parameter in route.parameters:
             name, where = parameter["name"], parameter["in"]
             if where == "path":
@@ -234,35 +151,42 @@ class HostileGenerator:
             elif self._chance(0.6):
                 value = self._text(self._value(parameter["schema"], name))
                 if where == "header":
-                    headers[name] = _clean(value)
+                    headers.append((name, _clean(value)))
                 else:
                     query.append((name, value))
         if self._chance(0.05):
             query.append((self.random.choice(TEXTS), self.random.choice(TEXTS)))
         target = path + ("?" + urlencode(query, errors="replace") if query else "")
-        return HostileRequest(route.method, target, headers, self._body(route.body))
+        request = HostileRequest(route.method, target, headers, self._body(route.body))
+        return mutate(self.random, request) if self._chance(0.2) else request
 
-    def build_thread_id(self) -> str:
-        """Return the id of a thread as it stands in an address."""
-        return _quote(self._id("thread_id"))
+    def build_socket_path(self, path: str) -> str:
+        """Return the address of a WebSocket."""
+        for name in IDS:
+            path = path.replace(f"{{{name}}}", _quote(self._id(name)))
+        return path
 
-    def build_command(self) -> str:
-        """Return a message for a WebSocket, which cannot hold half a surrogate pair."""
-        if self._chance(0.2):
-            return self.random.choice(RAW_BODIES).decode("utf-8", "replace")
-        return json.dumps(self._value(COMMAND, "body"))
+    def build_command(self) -> str | bytes:
+        """Return a message for a WebSocket. As text it cannot hold half a surrogate pair."""
+        body = (
+            self.random.choice(RAW_BODIES) if self._chance(0.2) else json.dumps(self._value(COMMAND, "body")).encode()
+        )
+        body = nest(self.random, body)
+        return body if self._chance(0.1) else body.decode("utf-8", "replace")
 
     def _body(self, schema: Mapping[str, Any] | None) -> bytes | None:
         if schema is None:
             return self.random.choice((None, b"", b"{}", b"\xff")) if self._chance(0.2) else None
         if self._chance(0.08):
-            return self.random.choice(RAW_BODIES)
+            return nest(self.random, self.random.choice(RAW_BODIES))
         if self._chance(0.004):
             return b'{"metadata": {"a": "' + b"x" * HUGE + b'"}}'
         body: Any = self._value(schema, "body")
         if isinstance(body, dict) and self._chance(0.05):
             body[self.random.choice(TEXTS)] = self._junk()
-        return json.dumps(body).encode()
+        if isinstance(body, dict) and "jsonrpc" in body and self._chance(0.05):
+            body = {name: value for name, value in cast(Any, body).items() if name != "id"}  # it wants no answer then
+        return nest(self.random, json.dumps(body).encode())
 
     def _value(self, schema: Mapping[str, Any], name: str, depth: int = 0) -> Any:
         """Return a value of a schema, or now and then what does not belong there."""
@@ -273,6 +197,10 @@ class HostileGenerator:
             return several if name.endswith("ids") or name == "ids" else self._id(name)
         if "$ref" in schema:
             schema = self.schemas[schema["$ref"].rpartition("/")[2]]
+        if schema.get("title") == RPC_ID:
+            return self.random.choice((*RPC_IDS, self.random.randint(0, 20), self._id("run_id")))
+        if schema.get("title") == "tool":
+            return self._id("assistant_id")
         if choices := schema.get("anyOf"):
             return self._value(self.random.choice(choices), name, depth)
         if "enum" in schema or "const" in schema:
@@ -282,9 +210,7 @@ class HostileGenerator:
     def _by_type(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
         make: Mapping[str | None, Callable[[], Any]] = {
             "object": lambda: self._object(schema, depth),
-            "array": lambda: [
-                self._value(schema.get("items", {}), "", depth + 1) for _ in range(self.random.randint(0, 3))
-            ],
+            "array": lambda: self._array(schema, depth),
             "string": lambda: self._string(name),
             "integer": lambda: self.random.choice((0, 1, 2, 10, 1000, -1, 2**31, 2**63, schema.get("maximum", 5))),
             "number": lambda: self.random.choice((0, 0.001, 1, 5, schema.get("maximum", 5), -1)),
@@ -353,12 +279,13 @@ class HostileGenerator:
             {"graph_id": self.random.choice(unusable)},
             {self.random.choice(TEXTS): self.random.choice(TEXTS)},
             {"n": self.random.choice(NUMBERS)},
+            {"deep": DEEP},
         )
         return self.random.choice(choices)
 
     def _junk(self) -> Any:
         text, number = self.random.choice(TEXTS), self.random.choice(NUMBERS)
-        choices: tuple[Any, ...] = (text, number, None, [], {}, True, [[]], [None], {"": {"": ""}})
+        choices: tuple[Any, ...] = (text, number, None, [], {}, True, [[]], [None], {"": {"": ""}}, DEEP, {"a": DEEP})
         return self.random.choice(choices)
 
     def _id(self, name: str) -> str:

@@ -10,20 +10,25 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import pytest
-from fastapi.routing import iter_route_contexts
-from starlette.routing import WebSocketRoute
+from fastapi import Request
+from fastapi.routing import APIRoute, iter_route_contexts
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from offing.protocols.langgraph.app import build_langgraph_app
 from tests.protocols.langgraph.conftest import ENVIRONMENT as WITH_GRAPHS
 from tests.protocols.langgraph.conftest import Client
-from tests.protocols.langgraph.hostile_requests import HostileGenerator, HostileRequest, list_routes
+from tests.protocols.langgraph.hostile_bodies import OWN_BODIES
+from tests.protocols.langgraph.hostile_mutations import HostileRequest
+from tests.protocols.langgraph.hostile_requests import HostileGenerator, list_routes, list_socket_paths
+from tests.protocols.langgraph.test_project_rules import open_client, serving_users
+from tests.workers.conftest import SharedServers
 
 ENVIRONMENT = WITH_GRAPHS
 
@@ -44,6 +49,9 @@ CANARY = "canary-7f3e1c"
 
 BATCH = 500
 """Requests after which the caller gets records anew, because requests delete them."""
+
+OWN_SHARE = 5
+"""A route that reads its own body, which has many methods, gets that many more requests than others."""
 
 SOCKET_SHARE = 30
 """One connection over WebSocket is opened per this number of requests."""
@@ -83,49 +91,86 @@ def error_records() -> Any:
     logging.getLogger().removeHandler(handler)
 
 
-def test_every_route_is_described() -> None:
+def test_every_route_that_reads_its_own_body_gets_hostile_bodies() -> None:
     app = build_langgraph_app(lambda: None)  # pyright: ignore[reportArgumentType]
-    described = {(route.method, route.path) for route in list_routes()[0]}
-    contexts = [one for one in iter_route_contexts(app.routes) if not isinstance(one.original_route, WebSocketRoute)]
-    served = {(method, str(one.path)) for one in contexts for method in one.methods or ()}
-    assert {one for one in served if one[1]} == described
+    read_by_route = {
+        (method, str(one.path))
+        for one in iter_route_contexts(app.routes)
+        if isinstance(one.original_route, APIRoute) and one.original_route.body_field is None
+        for method in one.methods or ()
+        if method in ("POST", "PUT", "PATCH") and Request in get_type_hints(one.original_route.endpoint).values()
+    }
+    assert read_by_route == OWN_BODIES.keys()
+    assert OWN_BODIES.keys() <= {(route.method, route.path) for route in list_routes()[0]}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Who sends the requests, and whose records they must neither get nor change."""
+
+    base: str
+    headers: Mapping[str, str]
+    """What identifies the caller."""
+    client: Client
+    other: Client
 
 
 @pytest.mark.timeout(60 + COUNT)
 async def test_hostile_requests_break_nothing_and_get_nothing_of_another_tenant(
     base: str, client: Client, other_client: Client, error_records: ErrorRecords
 ) -> None:
-    foreign = await _furnish(other_client, CANARY)
-    before = await _read_records(other_client, foreign)
-    routes, schemas = list_routes()
-    random, findings, key = Random(SEED), Findings(), client.http.client.headers["x-api-key"]
+    headers = {"x-api-key": client.http.client.headers["x-api-key"]}
+    await _attack(Scene(base, headers, client, other_client), error_records)
+
+
+@pytest.mark.timeout(60 + COUNT)
+async def test_hostile_requests_of_a_user_of_a_project_get_nothing_of_another_user(
+    shared_servers: SharedServers, tmp_path: Path, error_records: ErrorRecords
+) -> None:
+    async with (
+        serving_users(shared_servers, tmp_path) as base,
+        open_client(base, "bob") as bob,
+        open_client(base, "ada") as ada,
+    ):
+        await _attack(Scene(base, {"Authorization": "Bearer bob"}, bob, ada), error_records)
+
+
+async def _attack(scene: Scene, error_records: ErrorRecords) -> None:
+    """Send hostile requests, and check that nothing broke and that the other's records are unchanged and unseen."""
+    foreign = await _furnish(scene.other, CANARY)
+    before = await _read_records(scene.other, foreign)
+    (routes, schemas), sockets = list_routes(), list_socket_paths()
+    weighted = [*routes, *(one for one in routes if (one.method, one.path) in OWN_BODIES for _ in range(OWN_SHARE))]
+    random, findings = Random(SEED), Findings()
     limits = httpx.Limits(max_connections=AT_ONCE)
-    async with httpx.AsyncClient(headers={"x-api-key": key}, timeout=ANSWER_SECONDS, limits=limits) as http:
+    async with httpx.AsyncClient(timeout=ANSWER_SECONDS, limits=limits) as http:
         for sent in range(0, COUNT, BATCH):
-            generator = HostileGenerator(random, schemas, await _furnish(client, "mine"), foreign)
-            random.shuffle(routes)
-            requests = generator.generate(routes, min(BATCH, COUNT - sent))
-            await asyncio.gather(*(_send_all(http, base, requests, findings) for _ in range(AT_ONCE)))
-            for _ in range(BATCH // SOCKET_SHARE):
-                await _talk(base, key, generator, findings)
+            generator = HostileGenerator(random, schemas, await _furnish(scene.client, "mine"), foreign)
+            order = random.sample(weighted, len(weighted))
+            requests = generator.generate(order, min(BATCH, COUNT - sent))
+            await asyncio.gather(*(_send_all(http, scene, requests, findings) for _ in range(AT_ONCE)))
+            for number in range(BATCH // SOCKET_SHARE):
+                await _talk(scene, generator.build_socket_path(sockets[number % len(sockets)]), generator, findings)
     for text in error_records.texts:
         findings.faults.append(f"the API logged: {text[-700:]}")
     assert not findings.faults, f"seed {SEED}, {COUNT} requests, {len(findings.faults)} faults:\n" + "\n".join(
         findings.faults[:20]
     )
-    assert await _read_records(other_client, foreign) == before
-    print(f"seed {SEED}, {COUNT} requests, by status: {dict(sorted(findings.statuses.items()))}")
+    assert await _read_records(scene.other, foreign) == before
+    print(
+        f"seed {SEED}, {COUNT} requests to {len(routes)} routes, by status: {dict(sorted(findings.statuses.items()))}"
+    )
     assert findings.statuses[200] > COUNT / 10  # else the requests are rejected before they reach anything
-    result = await client.runs.wait(None, "trail", input={"seen": ["still"]})
+    result = await scene.client.runs.wait(None, "trail", input={"seen": ["still"]})
     assert result["seen"] == ["still", "first", "second"]
 
 
-async def _send_all(http: httpx.AsyncClient, base: str, requests: Any, findings: Findings) -> None:
+async def _send_all(http: httpx.AsyncClient, scene: Scene, requests: Any, findings: Findings) -> None:
     for request in requests:
         started = time.monotonic()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                status, answer = await _send(http, base, request)
+                status, answer = await _send(http, scene, request)
         except (TimeoutError, httpx.TransportError) as error:
             if not _is_cut_off(request, error):
                 waited = time.monotonic() - started
@@ -139,10 +184,14 @@ def _is_cut_off(request: HostileRequest, error: Exception) -> bool:
     return isinstance(error, httpx.WriteError | httpx.ReadError) and len(request.body or b"") > 16_000_000
 
 
-async def _send(http: httpx.AsyncClient, base: str, request: HostileRequest) -> tuple[int, bytes]:
+async def _send(http: httpx.AsyncClient, scene: Scene, request: HostileRequest) -> tuple[int, bytes]:
     """Return the status and the answer, of a stream only its first events."""
-    url = httpx.URL(f"{base}/langgraph{request.target}")
-    async with http.stream(request.method, url, content=request.body, headers=dict(request.headers)) as response:
+    url = httpx.URL(f"{scene.base}/langgraph{request.target}")
+    key = {"x-api-key": request.key} if request.key is not None else {}
+    sender = scene.headers if request.key == "own" else key
+    pairs = [*sender.items(), *request.headers]
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in pairs]
+    async with http.stream(request.method, url, content=request.body, headers=headers) as response:
         parts = list[bytes]()
         if response.headers.get("content-type", "").startswith("text/event-stream") or "location" in response.headers:
             try:
@@ -156,13 +205,12 @@ async def _send(http: httpx.AsyncClient, base: str, request: HostileRequest) -> 
         return response.status_code, b"".join(parts)
 
 
-async def _talk(base: str, key: str, generator: HostileGenerator, findings: Findings) -> None:
+async def _talk(scene: Scene, path: str, generator: HostileGenerator, findings: Findings) -> None:
     """Send hostile messages over one WebSocket."""
-    thread = generator.build_thread_id()
-    url = f"{base.replace('http', 'ws', 1)}/langgraph/threads/{thread}/stream/events"
+    url = f"{scene.base.replace('http', 'ws', 1)}/langgraph{path}"
     messages = [generator.build_command() for _ in range(5)]
     try:
-        async with connect(url, additional_headers={"x-api-key": key}, open_timeout=ANSWER_SECONDS) as socket:
+        async with connect(url, additional_headers=dict(scene.headers), open_timeout=ANSWER_SECONDS) as socket:
             for message in messages:
                 await socket.send(message)
                 findings.check(message, 200, str(await _receive(socket)).encode())
@@ -170,7 +218,7 @@ async def _talk(base: str, key: str, generator: HostileGenerator, findings: Find
         findings.check(url, error.response.status_code, bytes(error.response.body or b""))
     except ConnectionClosed as error:
         if error.rcvd is None or error.rcvd.code in (1006, 1011):
-            findings.faults.append(f"the socket was closed: {error}: {messages}")
+            findings.faults.append(f"the socket was closed: {error}: {str(messages)[:600]}")
 
 
 async def _receive(socket: Any) -> str | bytes:

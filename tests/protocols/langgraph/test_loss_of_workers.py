@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 from langgraph_sdk import get_client
@@ -24,6 +25,7 @@ from tests.api.conftest import serving
 from tests.e2e.test_web_ui import CHROMIUM, browser_is_here
 from tests.protocols.langgraph.loss_graphs import LOSS_GRAPHS, describe_attempt
 from tests.protocols.langgraph.test_javascript import run_script
+from tests.protocols.langgraph.test_mcp import connect_with
 from tests.workers.conftest import start_worker
 from tests.workers.processes import Worker
 
@@ -284,6 +286,71 @@ async def test_a_page_with_use_stream_drops_what_is_withdrawn_and_shows_every_me
     await run_script("use-stream-loss.mjs", scene.client, scene.base, **more)
     await losing
     assert scene.count_attempts() == 2
+
+
+async def test_the_stream_of_an_a2a_task_replaces_what_a_lost_worker_wrote(scene: Scene) -> None:
+    events = await _follow_task(scene, "message/stream", message=_build_message(scene.graph_input))
+    assert [one["kind"] for one in (events[0], events[-1])] == ["task", "status-update"]
+    assert events[-1]["status"]["state"] == "completed"
+    assert _read_artifact(events) == describe_attempt(2)
+    updates = [one["artifact"]["parts"][0]["text"] for one in events if one["kind"] == "artifact-update"]
+    assert "" in updates  # what the lost worker wrote was withdrawn
+    states = [one["status"]["state"] for one in events if one["kind"] == "status-update"]
+    assert states == ["completed"]
+    late = await _follow_task(scene, "tasks/resubscribe", id=events[0]["id"])
+    assert _read_artifact(late) == describe_attempt(2)
+    assert scene.count_attempts() == 2
+
+
+def _build_message(data: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "messageId": "one", "parts": [{"kind": "data", "data": data}]}
+
+
+async def _follow_task(scene: Scene, method: str, **params: Any) -> list[Any]:
+    """Return the events of a task until its end, and act on what the model writes."""
+    events, headers = list[Any](), {"x-api-key": scene.client.http.client.headers["x-api-key"]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    url = f"{scene.base}/langgraph/a2a/report"
+    async with (
+        asyncio.timeout(LIMIT_SECONDS),
+        httpx.AsyncClient(headers=headers, timeout=LIMIT_SECONDS) as http,
+        http.stream("POST", url, json=body) as response,
+    ):
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                events.append(orjson.loads(line.removeprefix("data: "))["result"])
+                await scene.act(_read_artifact(events))
+    return events
+
+
+def _read_artifact(events: Sequence[Any]) -> str:
+    """Return the answer as a client of A2A puts it together."""
+    answer = ""
+    for one in events:
+        if one["kind"] == "artifact-update":
+            part = one["artifact"]["parts"][0]["text"]
+            answer = answer + part if one["append"] else part
+    return answer
+
+
+async def test_a_call_over_mcp_has_one_result_after_its_worker_was_lost(scene: Scene) -> None:
+    headers = {"x-api-key": scene.client.http.client.headers["x-api-key"]}
+    async with asyncio.timeout(LIMIT_SECONDS), connect_with(scene.base, headers, LIMIT_SECONDS) as session:
+        calling = asyncio.create_task(session.call_tool("report", scene.graph_input))
+        await asyncio.to_thread(_wait_for_attempt, scene, 1)
+        await asyncio.to_thread(scene.lose_worker)
+        await asyncio.to_thread(_wait_for_attempt, scene, 2)
+        scene.open_gate()
+        result: Any = await calling
+    assert result.is_error is False
+    texts = [one["content"] for one in result.structured_content["messages"]]
+    assert texts == ["Begin.", describe_attempt(2)]
+
+
+def _wait_for_attempt(scene: Scene, number: int) -> None:
+    give_up = time.monotonic() + LIMIT_SECONDS
+    while scene.count_attempts() < number and time.monotonic() < give_up:
+        time.sleep(0.05)
 
 
 def _lose_worker_when_written(scene: Scene, folders: Sequence[Path]) -> None:

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from offing.clock import new_id
 from offing.protocols.langgraph.mcp_tools import name_tools
 from offing.services import access
-from offing.services.langgraph_assistants import EPOCH, SYSTEM
+from offing.services.langgraph_assistants import EPOCH, SYSTEM, graph_assistant_id
 from offing.storage.assistants import AssistantRow
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
@@ -26,7 +26,15 @@ __all__ = ["ENVIRONMENT"]
 @asynccontextmanager
 async def connect(base: str, database: Database, tenant: UUID = LOCAL_TENANT) -> AsyncGenerator[ClientSession]:
     key = (await access.create_key(database, tenant, str(new_id()))).key
-    async with httpx2.AsyncClient(headers={"x-api-key": key}, timeout=60) as http:
+    async with connect_with(base, {"x-api-key": key}) as session:
+        yield session
+
+
+@asynccontextmanager
+async def connect_with(
+    base: str, headers: dict[str, str], timeout_seconds: float = 60
+) -> AsyncGenerator[ClientSession]:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout_seconds) as http:
         transport = streamable_http_client(f"{base}/langgraph/mcp", http_client=http)
         async with transport as streams, ClientSession(streams[0], streams[1]) as session:
             await session.initialize()
@@ -84,7 +92,7 @@ async def test_another_tenant_sees_no_tool_of_this_one(
             await session.call_tool(name, {"seen": []})
 
 
-async def test_it_has_no_sessions_and_needs_a_key(base: str, key_database: Database) -> None:
+async def test_it_keeps_no_sessions_and_needs_a_key(base: str, key_database: Database) -> None:
     url, hello = f"{base}/langgraph/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     key = {"x-api-key": await _create_key(key_database)}
     async with httpx2.AsyncClient() as http:
@@ -94,19 +102,22 @@ async def test_it_has_no_sessions_and_needs_a_key(base: str, key_database: Datab
         assert (await http.post(url, json=note, headers=key)).status_code == 202
         assert (await http.get(url, headers=key)).status_code == 405
         assert (await http.delete(url, headers=key)).status_code == 404
+        initialize = {**hello, "method": "initialize"}
+        session = (await http.post(url, json=initialize, headers=key)).headers["mcp-session-id"]
+        assert (await http.delete(url, headers={**key, "mcp-session-id": session})).status_code == 204
         broken = await http.post(url, content=b"{", headers=key)
         assert (broken.status_code, broken.json()["error"]["code"]) == (400, -32700)
 
 
 def test_a_new_assistant_never_takes_the_name_of_another_tool() -> None:
-    def build(name: str, metadata: dict[str, Any]) -> AssistantRow:
-        return AssistantRow(new_id(), "trail", name, "", {}, {}, metadata, 1, EPOCH, EPOCH)
+    def build(name: str, metadata: dict[str, Any], id: UUID | None = None) -> AssistantRow:
+        return AssistantRow(id or new_id(), "trail", name, "", {}, {}, metadata, 1, EPOCH, EPOCH)
 
-    own, impostor = build("trail", SYSTEM), build("trail", {})
+    own, impostors = build("trail", {}, graph_assistant_id("trail")), [build("trail", {}), build("trail", SYSTEM)]
     twins, odd = [build("twin", {}), build("twin", {})], build("no name for a tool", {})
-    named = name_tools([impostor, own, *twins, odd])
+    named = name_tools([impostors[0], own, *twins, odd, impostors[1]])
     assert named["trail"] is own
-    assert set(named) == {"trail", str(impostor.id), str(odd.id), *(str(one.id) for one in twins)}
+    assert set(named) == {"trail", *(str(one.id) for one in (*impostors, *twins, odd))}
 
 
 async def _create_key(database: Database) -> str:

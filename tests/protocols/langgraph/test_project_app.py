@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 from langgraph_sdk import get_client
 from pydantic import SecretStr
 from websockets.asyncio.client import connect
@@ -329,3 +330,52 @@ async def test_an_application_is_served_only_if_the_operator_allows_it(
         assert (await client.get("/hello")).status_code == 404
         assert (await client.post("/threads", json={})).status_code == 200
     assert read_trace(project) == []
+
+
+CATCH_ALL = """
+
+@app.get("/threads")
+def list_threads():
+    return "of the project"
+
+
+@app.get("/{path:path}")
+def page_of(path: str):
+    return "page " + path
+"""
+
+
+async def test_a_project_that_takes_the_place_of_langgraphs_routes_is_told_which(
+    shared_servers: SharedServers, tmp_path: Path
+) -> None:
+    with structlog.testing.capture_logs() as logged:
+        async with serving_project(shared_servers, make_project(tmp_path)):
+            pass
+    (entry,) = [one for one in logged if "routes of http.app" in one["event"]]
+    assert (entry["count"], entry["routes"], entry["log_level"]) == (1, ["POST /threads/count"], "warning")
+    everything = make_project(tmp_path / "everything", mount_prefix="/agents")
+    write_app(everything, APP + CATCH_ALL)
+    with structlog.testing.capture_logs() as logged:
+        async with serving_project(shared_servers, everything) as client:
+            assert (await client.get("/agents/threads")).json() == "of the project"
+            assert (await client.post("/agents/threads", json={})).json()["status"] == "idle"
+            assert (await client.get("/agents/info")).json() == "page info"
+            assert (await client.get("/info")).status_code == 404
+    (entry,) = [one for one in logged if "routes of http.app" in one["event"]]
+    assert {"GET /info", "GET /ok"} <= set(entry["routes"])
+    assert entry["count"] > len(entry["routes"])
+    assert not [one for one in entry["routes"] if not one.startswith(("GET ", "POST /threads/count"))]
+
+
+async def test_a_project_without_routes_of_its_own_for_a_path_leaves_it_to_langgraph(
+    shared_servers: SharedServers, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path)
+    write_app(project, APP + '\n\n@app.get("/threads")\n@app.post("/threads/{name}/mine")\ndef mine():\n    return 1\n')
+    async with serving_project(shared_servers, project) as client:
+        created = (await client.post("/threads", json={})).json()
+        assert (await client.get("/threads")).json() == 1
+        assert (await client.post("/threads/x/mine")).json() == 1
+        assert (await client.get(f"/threads/{created['thread_id']}")).json()["status"] == "idle"
+        assert (await client.get(f"/threads/{created['thread_id']}/nothing")).json()["detail"] == "Not Found"
+        assert (await client.put("/threads")).status_code == 405

@@ -59,14 +59,14 @@ TRAIL: Any = {"seen": ["input"]}
 YEARLY = "0 0 1 1 *"
 
 
-@pytest.fixture
-async def base(shared_servers: SharedServers, tmp_path: Path) -> AsyncIterator[str]:
+@asynccontextmanager
+async def serving_users(servers: SharedServers, tmp_path: Path, guard: str = GUARD) -> AsyncGenerator[str]:
     """The address of an API that serves a project with the Auth object."""
     project = with_graph(tmp_path / "project", auth={"path": "./guard.py:auth"})
-    (project / "guard.py").write_text(GUARD)
+    (project / "guard.py").write_text(guard)
     settings = Settings(
-        app_database_url=SecretStr(shared_servers.app_url),
-        redis_url=SecretStr(shared_servers.redis_url),
+        app_database_url=SecretStr(servers.app_url),
+        redis_url=SecretStr(servers.redis_url),
         lease_seconds=3,
         extra_graphs=GRAPHS,
         graph_paths=str(project),
@@ -74,6 +74,12 @@ async def base(shared_servers: SharedServers, tmp_path: Path) -> AsyncIterator[s
         port=0,
     )
     async with serving(create_app(settings), settings) as address:
+        yield address
+
+
+@pytest.fixture
+async def base(shared_servers: SharedServers, tmp_path: Path) -> AsyncIterator[str]:
+    async with serving_users(shared_servers, tmp_path) as address:
         yield address
 
 

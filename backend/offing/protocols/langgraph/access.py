@@ -16,7 +16,7 @@ from offing.core.errors import InvalidInput, NotFound
 from offing.core.metadata_filter import CONTAINS, EQUALS, matches_filter
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.services import langgraph_threads
-from offing.services.langgraph_assistants import SYSTEM
+from offing.services.langgraph_assistants import SYSTEM, is_graph_assistant
 from offing.services.langgraph_auth import AccessDeniedError
 from offing.storage.assistants import AssistantRow
 
@@ -64,9 +64,14 @@ async def check_thread(caller: Caller, thread_id: UUID, action: str, value: dict
 
 async def check_assistant(caller: Caller, assistant: AssistantRow) -> None:
     """Raise NotFound for an assistant that the user may not use. Everybody may use those of the installation."""
-    if assistant.metadata != SYSTEM:
+    if not is_of_installation(assistant):
         conditions = await allow(caller, "assistants", "read", {"assistant_id": assistant.id})
         check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
+
+
+def is_of_installation(assistant: AssistantRow) -> bool:
+    """Return whether an assistant is that of a graph, and nobody gave it an owner."""
+    return is_graph_assistant(assistant) and assistant.metadata == SYSTEM
 
 
 def check_metadata(conditions: Mapping[str, Any], metadata: Mapping[str, Any], kind: str, id: UUID) -> None:

@@ -27,16 +27,20 @@ PREFIX = "/langgraph"
 """Where the API serves it."""
 
 
-ROUTERS = {
-    "runs": (stateless_runs.router, crons.router, runs.router),
-    "threads": (threads.router, thread_states.router, thread_streams.router),
-    "assistants": (assistants.router,),
-    "store": (store.router,),
-    "mcp": (mcp.router,),
-    "a2a": (a2a.router,),
-}
-"""Routes by the groups that a project can turn off with `http.disable_<group>`, the most requested first, because a
-request is compared with one route after the other.
+ROUTERS = (
+    (stateless_runs.router, {"runs"}),
+    (crons.router, {"runs"}),
+    (runs.router, {"runs"}),
+    (threads.router, {"threads"}),
+    (thread_states.router, {"threads"}),
+    (thread_streams.router, {"threads", "runs"}),
+    (assistants.router, {"assistants"}),
+    (store.router, {"store"}),
+    (mcp.router, {"mcp", "runs", "assistants"}),
+    (a2a.router, {"a2a", "runs", "assistants"}),
+)
+"""Routes with what they give access to. A project turns a group off with `http.disable_<group>`, and with it every
+other way to the same. The most requested ones are first, because a request is compared with one route after the other.
 """
 
 
@@ -77,9 +81,9 @@ def _build_router(disabled_groups: frozenset[str]) -> APIRouter:
     if "meta" not in disabled_groups:
         router.include_router(system.router)
         router.include_router(system.metrics_router, dependencies=guards)
-    if "threads" not in disabled_groups:
+    if not disabled_groups & {"threads", "runs"}:
         router.include_router(thread_streams.sockets)
-    for group, parts in ROUTERS.items():
-        for part in parts if group not in disabled_groups else ():
+    for part, groups in ROUTERS:
+        if not groups & disabled_groups:
             router.include_router(part, dependencies=guards)
     return router

@@ -7,7 +7,7 @@ from uuid import UUID
 from offing.core.errors import InvalidInput
 from offing.core.metadata_filter import matches_filter
 from offing.kernel.execution import compile_graph
-from offing.protocols.langgraph.access import allow, check_metadata
+from offing.protocols.langgraph.access import allow, check_assistant, check_metadata, is_of_installation
 from offing.protocols.langgraph.bodies import AssistantFilter
 from offing.protocols.langgraph.context import Caller
 from offing.sdk import Graph
@@ -26,6 +26,23 @@ async def get_assistant(
     conditions = await allow(caller, "assistants", action, request)
     check_metadata(conditions, assistant.metadata, "assistant", assistant.id)
     return assistant
+
+
+async def get_usable_assistant(caller: Caller, assistant_id: UUID | str) -> AssistantRow:
+    """Return an assistant of which the user may make runs. Raises NotFound and AccessDeniedError."""
+    assistant = await langgraph_assistants.get_assistant(
+        caller.database, caller.tenant_id, caller.context.graphs, assistant_id
+    )
+    await check_assistant(caller, assistant)
+    return assistant
+
+
+async def list_usable_assistants(caller: Caller) -> Sequence[AssistantRow]:
+    """Return the assistants that the user may see, and those of the installation. Raises AccessDeniedError."""
+    visible = await list_assistants(caller, AssistantFilter())
+    known = {one.id for one in visible}
+    everything = await langgraph_assistants.list_assistants(caller.database, caller.tenant_id, caller.context.graphs)
+    return [*visible, *(one for one in everything if is_of_installation(one) and one.id not in known)]
 
 
 async def list_assistants(caller: Caller, criteria: AssistantFilter) -> Sequence[AssistantRow]:

@@ -1,6 +1,7 @@
 """A project's application in front of LangGraph's API: its routes come first, its middleware is around both."""
 
 import copy
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -51,7 +52,8 @@ class RouteChoice:
         """Return whether the project answers a request.
 
         It does so with a route for its path and method, and otherwise where LangGraph's API has no paths. The API looks
-        for its route itself, so that it is not looked for twice.
+        for its route itself, so that it is not looked for twice. A route of the project is looked for again by its own
+        router, because who answers must be known before somebody unknown reaches its code.
         """
         address, (known, is_own) = (scope["path"], scope.get("method")), scope.get(IS_OWN, (None, False))
         if known != address:  # a middleware may have changed it
@@ -64,6 +66,24 @@ class RouteChoice:
         if own is not Match.PARTIAL:
             return own is Match.FULL or _first_segment(_path_below_prefix(scope)) not in self._segments
         return _find_match(self.system.router.routes, scope) is not Match.FULL
+
+
+def list_replaced_routes(own: list[BaseRoute], system: list[BaseRoute]) -> list[str]:
+    """Return the routes of LangGraph's API that a project answers in its place, such as `GET /threads/{thread_id}`."""
+    replaced: list[str] = []
+    for known in iter_route_contexts(system):
+        path = SAMPLE_ID.join(PARAMETER.split(str(known.path)))
+        for method in sorted(known.methods or ()):
+            scope: Scope = {"type": "http", "method": method, "path": path, "root_path": "", "headers": []}
+            if _find_match(own, scope) is Match.FULL:
+                replaced.append(f"{method} {known.path}")
+    return replaced
+
+
+PARAMETER = re.compile(r"{[^}]*}")
+
+SAMPLE_ID = "00000000-0000-0000-0000-000000000000"
+"""It stands for the parameters of a path."""
 
 
 def _first_segment(path: str) -> str:

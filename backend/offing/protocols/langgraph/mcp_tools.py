@@ -8,11 +8,10 @@ from typing import Any, cast
 
 from offing.core.errors import NotFound
 from offing.kernel.langgraph_json import dump_json
-from offing.protocols.langgraph.assistant_reads import list_assistants
-from offing.protocols.langgraph.bodies import AssistantFilter
+from offing.protocols.langgraph.assistant_reads import list_usable_assistants
 from offing.protocols.langgraph.context import Caller
 from offing.protocols.langgraph.graph_schemas import read_input_schema
-from offing.services.langgraph_assistants import SYSTEM
+from offing.services.langgraph_assistants import is_graph_assistant
 from offing.storage.assistants import AssistantRow
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -48,7 +47,7 @@ class AssistantTool:
 
 async def list_named(caller: Caller) -> list[tuple[str, AssistantRow]]:
     """Return the assistants whose graphs are installed, with the names of their tools."""
-    assistants = [one for one in await list_assistants(caller, AssistantFilter()) if one.graph in caller.context.graphs]
+    assistants = [one for one in await list_usable_assistants(caller) if one.graph in caller.context.graphs]
     return sorted(name_tools(assistants).items())
 
 
@@ -58,11 +57,11 @@ def name_tools(assistants: Sequence[AssistantRow]) -> dict[str, AssistantRow]:
     That of a graph has the graph's name. A stored one has its own name, or its id if the name is that of another
     assistant or is not allowed, so that no new assistant takes the calls of another one.
     """
-    own = {one.graph for one in assistants if one.metadata == SYSTEM}
-    counts = Counter(one.name for one in assistants if one.metadata != SYSTEM)
+    own = {one.graph for one in assistants if is_graph_assistant(one)}
+    counts = Counter(one.name for one in assistants if not is_graph_assistant(one))
     named: dict[str, AssistantRow] = {}
     for one in assistants:
-        if one.metadata == SYSTEM:
+        if is_graph_assistant(one):
             named[one.graph] = one
         else:
             is_free = counts[one.name] == 1 and one.name not in own and NAME.fullmatch(one.name)

@@ -20,11 +20,14 @@ from offing.core.errors import InvalidInput
 from offing.core.langgraph_config import HttpSettings
 from offing.protocols.langgraph import errors
 from offing.protocols.langgraph.app_lifespan import AppLifespan
-from offing.protocols.langgraph.combined_app import CombinedApp, Rejection
+from offing.protocols.langgraph.combined_app import CombinedApp, Rejection, list_replaced_routes
 from offing.services.project_objects import ProjectKey, ProjectObjectLoader
 
 MAX_RELOAD_SECONDS = 10.0
 """How long a request waits for a new version to start. Then the version before it answers."""
+
+MAX_NAMED_ROUTES = 10
+"""Maximum number of replaced routes that the log names."""
 
 log = structlog.get_logger()
 
@@ -161,6 +164,12 @@ class ProjectAppHost:
             log.warning("the application of http.app cannot be started", reason=str(known))
             self._failed = (loaded, known)
         else:
+            if replaced := list_replaced_routes(loaded.app.router.routes, self._system.router.routes):
+                log.warning(
+                    "routes of http.app are served in the place of LangGraph's",
+                    count=len(replaced),
+                    routes=replaced[:MAX_NAMED_ROUTES],
+                )
             self._replace(_Serving(loaded, app, lifespan))
         finally:
             self._starting = None

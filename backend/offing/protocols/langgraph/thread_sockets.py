@@ -38,7 +38,7 @@ class ThreadSocket:
         """Answer commands until the client leaves."""
         try:
             while True:
-                await self._answer(await self.socket.receive_text())
+                await self._answer(await self._receive())
         except WebSocketDisconnect:
             pass
         finally:
@@ -46,7 +46,15 @@ class ThreadSocket:
                 task.cancel()
             await asyncio.gather(*self._subscriptions.values(), return_exceptions=True)
 
-    async def _answer(self, text: str) -> None:
+    async def _receive(self) -> str | bytes:
+        """Return the next message, which a client may send as text or as bytes. Raises WebSocketDisconnect."""
+        message = await self.socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message["code"])
+        text: str | None = message.get("text")
+        return message["bytes"] if text is None else text
+
+    async def _answer(self, text: str | bytes) -> None:
         try:
             command: Any = orjson.loads(text)
         except orjson.JSONDecodeError:

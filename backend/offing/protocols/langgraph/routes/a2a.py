@@ -23,7 +23,7 @@ from offing.protocols.langgraph.a2a_messages import (
 from offing.protocols.langgraph.a2a_streams import stream_task
 from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.agent_cards import render_card
-from offing.protocols.langgraph.assistant_reads import get_assistant, get_graph
+from offing.protocols.langgraph.assistant_reads import get_graph, get_usable_assistant
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.graph_schemas import read_input_schema
@@ -52,13 +52,13 @@ router = APIRouter()
 @router.get(CARD)
 async def get_card(caller: CurrentCaller, request: Request, assistant_id: str = Query(max_length=300)) -> Response:
     """Get the agent card of an assistant."""
-    return respond_json(render_card(await get_assistant(caller, assistant_id), _find_address(request)))
+    return respond_json(render_card(await get_usable_assistant(caller, assistant_id), _find_address(request)))
 
 
 @router.get("/a2a/{assistant_id}" + CARD)
 async def get_card_below(caller: CurrentCaller, request: Request, assistant_id: str) -> Response:
     """Get the agent card of an assistant, for clients that look for it below the agent's address."""
-    return respond_json(render_card(await get_assistant(caller, assistant_id), _find_address(request)))
+    return respond_json(render_card(await get_usable_assistant(caller, assistant_id), _find_address(request)))
 
 
 @router.post("/a2a/{assistant_id}")
@@ -75,7 +75,7 @@ async def answer(caller: CurrentCaller, assistant_id: str, request: Request) -> 
 
 
 async def _answer(caller: Caller, assistant_id: str, message: RpcRequest) -> Response:
-    assistant = await get_assistant(caller, assistant_id)
+    assistant = await get_usable_assistant(caller, assistant_id)
     if not message.wants_answer:
         return Response(status_code=202)
     if (method := METHODS.get(message.method)) is None:

@@ -1,17 +1,23 @@
-"""The endpoint of MCP: every assistant is a tool, over streamable HTTP without sessions.
+"""The endpoint of MCP: every assistant is a tool, over streamable HTTP.
 
-A call of a tool is a run without a thread. Its answer is sent when the run has ended.
+A call of a tool is a run without a thread. Its answer is sent when the run has ended. Nothing is kept of a session: its
+id is with the runs that its calls made, so that a client can cancel them, whichever process hears of it.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
+from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.run import RunStatus
 from offing.kernel.langgraph_json import dump_json, to_json
+from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.bodies import RunIn
 from offing.protocols.langgraph.context import Caller, CurrentCaller
 from offing.protocols.langgraph.json_rpc import (
@@ -28,6 +34,8 @@ from offing.protocols.langgraph.mcp_tools import build_tool, find_tool, list_nam
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import FeedResponse, follow_result
 from offing.protocols.langgraph.run_requests import create_run
+from offing.services import langgraph_runs
+from offing.services.langgraph_auth import AccessDeniedError
 from offing.storage.langgraph_runs import LangGraphRunRow
 
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -35,6 +43,10 @@ PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
 PAGE = 100
 """Number of tools that are listed at once."""
+
+SESSION_HEADER = "mcp-session-id"
+
+SESSION_ID = re.compile("[0-9a-f]{32}")
 
 router = APIRouter(prefix="/mcp")
 
@@ -52,17 +64,25 @@ class CallParams(RpcParams):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
+class CancelParams(RpcParams):
+    requestId: str | int | float = Field(union_mode="left_to_right")
+
+
 @router.post("")
 @router.post("/")
 async def answer(caller: CurrentCaller, request: Request) -> Response:
-    """Answer one message of JSON-RPC: `initialize`, `ping`, `tools/list` or `tools/call`."""
+    """Answer one message of JSON-RPC: `initialize`, `ping`, `tools/list`, `tools/call` or `notifications/cancelled`."""
+    session = _read_session(request)
 
     async def handle(message: RpcRequest) -> Response:
         if not message.wants_answer:
+            if message.method == "notifications/cancelled" and session is not None:
+                await _cancel_call(caller, session, parse_params(CancelParams, message.params))
             return Response(status_code=202)
         if message.method == "tools/call":
-            return await _call_tool(caller, message)
-        return respond_json(build_result(message.id, await _answer(caller, message)))
+            return await _call_tool(caller, session, message)
+        headers = {SESSION_HEADER: new_id().hex} if message.method == "initialize" else {}
+        return respond_json(build_result(message.id, await _answer(caller, message)), headers=headers)
 
     return await respond_to(request, handle)
 
@@ -76,9 +96,17 @@ async def open_stream() -> Response:
 
 @router.delete("")
 @router.delete("/")
-async def end_session() -> Response:
-    """Say that there are no sessions."""
-    return respond_json({"detail": "There are no sessions."}, 404)
+async def end_session(request: Request) -> Response:
+    """End a session, of which nothing is kept."""
+    if _read_session(request) is None:
+        return respond_json({"detail": f"{SESSION_HEADER}: there is no such session."}, 404)
+    return Response(status_code=204)
+
+
+def _read_session(request: Request) -> str | None:
+    """Return the id of a session as this API gives it. `None` means that the client names none."""
+    sent = request.headers.get(SESSION_HEADER, "")
+    return sent if SESSION_ID.fullmatch(sent) else None
 
 
 async def _answer(caller: Caller, message: RpcRequest) -> Mapping[str, Any]:
@@ -111,13 +139,28 @@ async def _list_tools(caller: Caller, params: ListParams) -> Mapping[str, Any]:
     return {"tools": tools, **following}
 
 
-async def _call_tool(caller: Caller, message: RpcRequest) -> Response:
+def _describe_call(session: str | None, request_id: Any) -> dict[str, Any]:
+    """Return the metadata of the run of a call, by which it is found again. Empty without a session."""
+    return {} if session is None else {"mcp_session": session, "mcp_request": request_id}
+
+
+async def _cancel_call(caller: Caller, session: str, params: CancelParams) -> None:
+    """Cancel the run of a call. One that has ended, or that the user may not cancel, is left unchanged."""
+    tenant_id, described = caller.tenant_id, _describe_call(session, params.requestId)
+    for run in await langgraph_runs.list_active_by_metadata(caller.database, tenant_id, described):
+        with suppress(NotFound, AccessDeniedError):
+            await check_thread(caller, run.thread_id, "update")
+            await langgraph_runs.cancel_runs(caller.context.platform, tenant_id, [run.id], waits=False, deletes=False)
+
+
+async def _call_tool(caller: Caller, session: str | None, message: RpcRequest) -> Response:
     params = parse_params(CallParams, message.params)
     try:
         tool = await find_tool(caller, params.name)
     except NotFound as error:
         raise RpcError(INVALID_PARAMS, f"name: {error}") from None
-    body = RunIn(assistant_id=tool.assistant.id, input=tool.build_input(params.arguments))
+    graph_input, metadata = tool.build_input(params.arguments), _describe_call(session, message.id)
+    body = RunIn(assistant_id=tool.assistant.id, input=graph_input, metadata=metadata)
     try:
         run = await create_run(caller, None, body)
     except (InvalidInput, Conflict, NotFound) as error:  # a model that called the tool can correct it
@@ -132,5 +175,7 @@ async def _follow_call(caller: Caller, id: Any, run: LangGraphRunRow) -> AsyncGe
     async for result in follow_result(caller, run):
         if result is None:
             yield b"\n"
+        elif result.run.status is RunStatus.CANCELLED:
+            yield dump_json(build_result(id, render_failure("The run was cancelled.")))
         else:
             yield dump_json(build_result(id, render_output(to_json(result.output))))
