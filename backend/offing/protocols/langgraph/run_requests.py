@@ -20,6 +20,7 @@ from offing.services.langgraph_assistants import add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
 from offing.services.webhooks import check_address
 from offing.storage.assistants import AssistantRow
+from offing.storage.assumptions import WrongAssumptionError
 from offing.storage.langgraph_runs import LangGraphRunRow
 from offing.web.guard import add_ports
 
@@ -32,9 +33,27 @@ async def create_run(
     `streams_thread`: the run streams for the thread-centric protocol.
     """
     _check_combination(thread_id, body)
-    assistant = await langgraph_assistants.get_assistant(
-        caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
-    )
+    named = (caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id)
+    # What a handler is asked, and the runs that a rollback deletes, must not depend on an assumption.
+    may_assume = caller.principal.authorize is None and body.multitask_strategy != Multitask.ROLLBACK
+    if may_assume and (assumed := langgraph_assistants.assume_assistant(*named)) is not None:
+        try:
+            return await _store_run(caller, thread_id, body, assumed, streams_thread, assumes_not_stored=True)
+        except (WrongAssumptionError, InvalidInput, NotFound):
+            pass  # the assistant that is stored may do what its graph's own one does not
+    assistant = await langgraph_assistants.get_assistant(*named)
+    return await _store_run(caller, thread_id, body, assistant, streams_thread)
+
+
+async def _store_run(
+    caller: Caller,
+    thread_id: UUID | None,
+    body: RunIn,
+    assistant: AssistantRow,
+    streams_thread: bool,
+    *,
+    assumes_not_stored: bool = False,
+) -> LangGraphRunRow:
     metadata = await _authorize_run(caller, thread_id, assistant, body)
     new = NewLangGraphRun(
         assistant.graph,
@@ -52,6 +71,7 @@ async def create_run(
         thread_metadata={} if caller.principal.authorize is None else metadata,
         delay_seconds=body.after_seconds or 0.0,
         webhook=await check_webhook(caller, body.webhook),
+        assumes_not_stored=assumes_not_stored,
     )
     return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
 
