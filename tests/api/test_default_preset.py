@@ -51,10 +51,12 @@ async def test_a_default_preset_begins_and_ends_with_the_next_question(api: Api)
 async def test_a_question_that_only_its_default_preset_makes_possible_is_answered(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await choose(api)
     deps = api.app.state.dependencies
     unknown = replace(deps, default_engine=EngineConfig(engine="litellm", model="gpt-5", api_base="http://no.example"))
     monkeypatch.setattr(api.app.state, "dependencies", unknown)
+    rejected = await api.http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
+    assert rejected.status_code == 422, rejected.text
+    await choose(api)
     assert await limits_of(api) == (3, 77)
 
 
