@@ -52,7 +52,7 @@ async def test_a_question_that_only_its_default_preset_makes_possible_is_answere
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deps = api.app.state.dependencies
-    unknown = replace(deps, default_engine=EngineConfig(engine="litellm", model="gpt-5", api_base="http://no.example"))
+    unknown = replace(deps, default_engine=EngineConfig(engine="extractive", api_base="http://no.example"))
     monkeypatch.setattr(api.app.state, "dependencies", unknown)
     rejected = await api.http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
     assert rejected.status_code == 422, rejected.text
