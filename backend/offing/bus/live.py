@@ -31,6 +31,7 @@ from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.skipped_messages import SkippedMessages
+from offing.bus.stream_messages import StreamMessage, parse_message
 from offing.cancellation import cancel_tasks
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step, StepKind
@@ -109,7 +110,7 @@ class ResyncEvent:
     """Requires the subscriber to read Postgres, because events may have been missed."""
 
 
-BusEvent = StepsEvent | ActionEvent | DraftEvent | ResyncEvent
+BusEvent = StepsEvent | ActionEvent | DraftEvent | StreamMessage | ResyncEvent
 
 
 class Subscriber:
@@ -385,7 +386,7 @@ class LiveBus:
     ) -> AbstractAsyncContextManager[Subscriber]:
         """Subscribe to the stream of a thread (`offing.bus.run_streams`), and to a run if one is named.
 
-        News of the stream is a `ResyncEvent`.
+        News of the stream is a `StreamMessage`, or a `ResyncEvent` if some may have been missed.
         """
         of_run = () if run_id is None else (_channel_name(tenant_id, run_id),)
         return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))))
@@ -501,7 +502,7 @@ class LiveBus:
                 self._confirmed.setdefault(channel, asyncio.Event()).set()
             return
         try:
-            notice = _parse_event(UUID(channel.rpartition(":")[2]), message["data"])
+            notice = _parse_event(channel, message["data"])
         except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
             self._skipped.skip("not a run event", message["data"])
             notice = ResyncEvent()
@@ -548,6 +549,8 @@ class _Subscription(PubSub):
 
 _PROBE_CHANNEL = "offing:live"
 
+_STREAM_CHANNEL = "offing:stream:"
+
 
 def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
     return f"offing:live:{tenant_id}:{run_id}"
@@ -555,7 +558,7 @@ def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
 
 def stream_channel_name(tenant_id: UUID, thread_id: UUID) -> str:
     """Return the name of the channel that tells of new events in the stream of a thread."""
-    return f"offing:stream:{tenant_id}:{thread_id}"
+    return f"{_STREAM_CHANNEL}{tenant_id}:{thread_id}"
 
 
 def _action_key(tenant_id: UUID, run_id: UUID) -> str:
@@ -640,9 +643,11 @@ def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
     return CurrentAction(text, since)
 
 
-def _parse_event(run_id: UUID, data: bytes) -> BusEvent:
-    """Parse a message into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
-    event = orjson.loads(data)
+def _parse_event(channel: str, data: bytes) -> BusEvent:
+    """Parse a message of a channel into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
+    if channel.startswith(_STREAM_CHANNEL):
+        return parse_message(data)
+    run_id, event = UUID(channel.rpartition(":")[2]), orjson.loads(data)
     if "doing" in event:
         return ActionEvent(run_id, _decode_action(event["doing"]))
     if "draft" in event:

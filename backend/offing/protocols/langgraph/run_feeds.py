@@ -13,7 +13,8 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 
 from offing.bus.live import BusEvent, ResyncEvent, StepsEvent, Subscriber
-from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent
+from offing.bus.run_streams import END_EVENT, StreamReader
+from offing.bus.stream_messages import FIRST_ID, KeptEvent
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
@@ -35,6 +36,9 @@ END_SECONDS = 2.0
 
 MIN_END_READS = 10
 """Number of times that it looks for them, if it hears of none."""
+
+LAST_MESSAGE_SECONDS = 0.05
+"""Time for which the message with the last events is awaited after the end was announced."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -77,21 +81,24 @@ class RunFeed:
 
     async def follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
-        context, tenant, last = self.caller.context, self.caller.tenant_id, self.after_id
+        context, tenant = self.caller.context, self.caller.tenant_id
+        reader = StreamReader(context.run_streams, tenant, self.run.thread_id, self.after_id)
         checked_at = time.monotonic() if self.is_new else -math.inf
         async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
             notice: BusEvent | None = ResyncEvent()
             while True:
-                batch = await context.run_streams.read_after(tenant, self.run.thread_id, last)
+                batch = await reader.read(notice)
                 own, has_ended = self._select_own(batch)
                 for entry in own:
                     yield entry
                 if has_ended:
                     return
-                last = batch[-1].id if batch else last
+                if reader.is_behind:
+                    notice = None
+                    continue
                 is_quiet = not batch and time.monotonic() >= checked_at + CHECK_SECONDS
                 if context.bus.is_closing or _is_end(notice) or (is_quiet and await self._has_ended()):
-                    async for entry in self._read_rest(last, notices):
+                    async for entry in self._read_rest(reader, notices):
                         yield entry
                     return
                 if is_quiet:
@@ -100,20 +107,25 @@ class RunFeed:
                     yield None
                 notice = await notices.next(HEARTBEAT_SECONDS)
 
-    async def _read_rest(self, last: str, notices: Subscriber) -> AsyncGenerator[KeptEvent]:
-        """Return the events that came between the last read and the end, which its worker announces afterwards."""
+    async def _read_rest(self, reader: StreamReader, notices: Subscriber) -> AsyncGenerator[KeptEvent]:
+        """Return the events that came between the last read and the end.
+
+        The worker sends them as it announces the end, so that their message is awaited before the stream is read.
+        """
         streams, tenant, until = self.caller.context.run_streams, self.caller.tenant_id, time.monotonic() + END_SECONDS
+        notice = await notices.next(LAST_MESSAGE_SECONDS)
         while True:
-            batch = await streams.read_after(tenant, self.run.thread_id, last)
+            batch = await reader.read(notice)
             own, has_ended = self._select_own(batch)
             for entry in own:
                 yield entry
             if has_ended or (not batch and await streams.find_last_id(tenant, self.run.thread_id) == FIRST_ID):
                 return
-            last = batch[-1].id if batch else last
             if (remaining_seconds := until - time.monotonic()) <= 0:
                 return
-            await notices.next(min(remaining_seconds, END_SECONDS / MIN_END_READS))
+            notice = (
+                None if reader.is_behind else await notices.next(min(remaining_seconds, END_SECONDS / MIN_END_READS))
+            )
 
     def _select_own(self, batch: Sequence[KeptEvent]) -> tuple[list[KeptEvent], bool]:
         """Return the events of this run in a batch of its thread, and whether its end is among them."""

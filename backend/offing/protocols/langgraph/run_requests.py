@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import FIRST_ID, find_position
+from offing.bus.run_streams import find_position
+from offing.bus.stream_messages import FIRST_ID
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
 from offing.protocols.langgraph.access import allow, check_assistant, check_metadata
