@@ -119,10 +119,15 @@ class Subscriber:
     It is an asynchronous iterator that never ends and holds at most `MAX_INBOX_EVENTS` events.
     """
 
-    def __init__(self, resync_interval: Callable[[], float]) -> None:
-        self._tick = resync_interval
+    def __init__(self, resync_interval: Callable[[], float], is_confirmed: Callable[[], bool]) -> None:
+        self._tick, self._is_confirmed = resync_interval, is_confirmed
         self._inbox: deque[BusEvent] = deque()
         self._arrived = asyncio.Event()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether Redis sends all events from now on."""
+        return self._is_confirmed()
 
     def offer(self, event: BusEvent) -> None:
         if len(self._inbox) >= MAX_INBOX_EVENTS:
@@ -366,13 +371,15 @@ class LiveBus:
 
     # Subscribing --------------------------------------------------------------------------------
 
-    def subscribe(self, tenant_id: UUID, run_ids: Collection[UUID]) -> AbstractAsyncContextManager[Subscriber]:
+    def subscribe(
+        self, tenant_id: UUID, run_ids: Collection[UUID], *, waits: bool = True
+    ) -> AbstractAsyncContextManager[Subscriber]:
         """Subscribe to events of some runs.
 
         No event published after the context is entered is missed; read Postgres inside the
-        context.
+        context. If it does not wait, this holds from when `Subscriber.is_confirmed`.
         """
-        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids))
+        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids), waits)
 
     def count_events(self, tenant_id: UUID, run_id: UUID) -> int:
         """Return a number that grows with every event of a run that has arrived while it has a subscriber.
@@ -382,37 +389,42 @@ class LiveBus:
         return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
 
     def subscribe_stream(
-        self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None
+        self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None, *, waits: bool = True
     ) -> AbstractAsyncContextManager[Subscriber]:
         """Subscribe to the stream of a thread (`offing.bus.run_streams`), and to a run if one is named.
 
         News of the stream is a `StreamMessage`, or a `ResyncEvent` if some may have been missed.
         """
         of_run = () if run_id is None else (_channel_name(tenant_id, run_id),)
-        return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))))
+        return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))), waits)
 
     @asynccontextmanager
-    async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
-        follower = Subscriber(lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS)
+    async def _open_subscriber(self, channels: frozenset[str], waits: bool) -> AsyncGenerator[Subscriber]:
+        follower = Subscriber(
+            lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS,
+            lambda: all(c in self._confirmed and self._confirmed[c].is_set() for c in channels),
+        )
         for channel in channels:
             self._subscribers.setdefault(channel, set()).add(follower)
         try:
-            await self._add_channels(channels)
+            self._add_channels(channels)
+            if waits:
+                await self._wait_for_confirmation(channels)
             yield follower
         finally:
             self._remove_subscriber(follower, channels)
 
-    async def _add_channels(self, channels: Collection[str]) -> None:
-        """Subscribe to channels that are not subscribed yet.
-
-        Wait briefly for the confirmation: the subscriber also resyncs at regular intervals.
-        """
+    def _add_channels(self, channels: Collection[str]) -> None:
+        """Subscribe to channels that are not subscribed yet."""
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name="live bus")
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
         if self._pubsub is not None and new:
             self._send_command(self._pubsub.subscribe, new)
+
+    async def _wait_for_confirmation(self, channels: Collection[str]) -> None:
+        """Wait briefly for the confirmation: the subscriber also resyncs at regular intervals."""
         if self._pubsub is None and self._failing:
             return
         with suppress(TimeoutError):

@@ -19,7 +19,7 @@ from offing.sdk import Graph
 from offing.services import run_deletion, run_summaries
 from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import CANCEL_SECONDS, TITLE
-from offing.services.runs import RunRequest, cancel_run, send_run
+from offing.services.runs import RunIds, RunRequest, cancel_run, send_run
 from offing.storage import assistants, langgraph_runs, langgraph_threads, runs, thread_expiry
 from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest, SentGetRun
 from offing.storage.pool import Connection, Database
@@ -72,6 +72,8 @@ class NewLangGraphRun:
     """Whether the assistant is the own one of its graph, which nobody has changed and stored. If that is wrong, storing
     the run raises WrongAssumptionError.
     """
+    ids: RunIds | None = None
+    """The ids of the run. `None` means new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +308,7 @@ def _build_request(platform: RunPlatform, graph: Graph, new: NewLangGraphRun, *,
         default_engines={name: engine for name, engine in platform.role_engines.items() if name in roles},
         protocol=LANGGRAPH,
         enqueued=enqueued,
+        ids=new.ids,
     )
 
 

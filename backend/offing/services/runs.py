@@ -45,6 +45,15 @@ from offing.tools.environment import extend_role
 
 
 @dataclass(frozen=True, slots=True)
+class RunIds:
+    """The ids of a run that somebody follows before it is stored, so that no event is missed."""
+
+    run_id: UUID
+    thread_id: UUID
+    """The thread that the run opens or continues."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """A request for a run."""
 
@@ -85,6 +94,8 @@ class RunRequest:
     """The protocol of the client, such as `langgraph`. `None` means Offing's own. Runs of others follow no report."""
     enqueued: bool = False
     """Whether the run waits for the earlier runs of its thread."""
+    ids: RunIds | None = None
+    """The ids of the run. `None` means new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,10 +419,10 @@ def _build_run(
     servers: McpServerRegistry,
 ) -> NewRun:
     policy = build_tool_policy(graph, request.scope, request.tool_policy, servers)
-    style = request.report_style
+    style, ids = request.report_style, request.ids or RunIds(new_id(), request.thread_id or new_id())
     return NewRun(
-        id=new_id(),
-        thread_id=request.thread_id or new_id(),
+        id=ids.run_id,
+        thread_id=request.thread_id or ids.thread_id,
         graph=graph.name,
         graph_version=graph.version,
         question=request.question,

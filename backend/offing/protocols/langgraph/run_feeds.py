@@ -5,12 +5,13 @@ import logging
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from offing.bus.live import BusEvent, ResyncEvent, StepsEvent, Subscriber
 from offing.bus.run_streams import END_EVENT, StreamReader
@@ -62,6 +63,8 @@ class RunFeed:
     """The stream modes that it wants. `None` means all that the run streams."""
     is_new: bool = False
     """Whether this request made the run. If it has ended already, its events are in the stream."""
+    notices: Subscriber | None = None
+    """A subscription to its stream that began before the run. `None` means that the feed subscribes itself."""
 
     async def read_events(self) -> AsyncGenerator[bytes]:
         """Return the events of the run until it ends, as server-sent events.
@@ -84,8 +87,9 @@ class RunFeed:
         context, tenant = self.caller.context, self.caller.tenant_id
         reader = StreamReader(context.run_streams, tenant, self.run.thread_id, self.after_id)
         checked_at = time.monotonic() if self.is_new else -math.inf
-        async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
-            notice: BusEvent | None = ResyncEvent()
+        subscription = nullcontext(self.notices) if self.notices else None
+        async with subscription or context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
+            notice = await notices.next(HEARTBEAT_SECONDS) if self.notices else ResyncEvent()
             while True:
                 batch = await reader.read(notice)
                 own, has_ended = self._select_own(batch)
@@ -167,9 +171,16 @@ class FeedResponse(StreamingResponse):
         *,
         on_disconnect: OnDisconnect | None,
         headers: Mapping[str, str],
+        subscription: AbstractAsyncContextManager[object] | None = None,
         **more: Any,
     ) -> None:
+        """`subscription` ends with the response."""
         super().__init__(_watch(chunks, on_disconnect), headers={**HEADERS, **headers}, **more)
+        self._subscription = subscription
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._subscription or nullcontext():
+            await super().__call__(scope, receive, send)
 
 
 async def _watch(chunks: AsyncGenerator[bytes], on_disconnect: OnDisconnect | None) -> AsyncGenerator[bytes]:
@@ -206,18 +217,26 @@ class RunResult:
     """Its output, or its error under `__error__`."""
 
 
-async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[bytes]:
+async def wait_for_result(
+    caller: Caller, run: LangGraphRunRow, notices: Subscriber | None = None
+) -> AsyncGenerator[bytes]:
     """Return signs of life while a run is active, then its result as JSON."""
-    async with aclosing(follow_result(caller, run)) as results:
+    async with aclosing(follow_result(caller, run, notices)) as results:
         async for result in results:
             yield b"\n" if result is None else dump_json(result.output)
 
 
-async def follow_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[RunResult | None]:
-    """Return signs of life, which are `None`, while a run is active, then its result. It is missing at a shutdown."""
+async def follow_result(
+    caller: Caller, run: LangGraphRunRow, early: Subscriber | None = None
+) -> AsyncGenerator[RunResult | None]:
+    """Return signs of life, which are `None`, while a run is active, then its result. It is missing at a shutdown.
+
+    `early` is a subscription that began before the run. `None` means that this subscribes itself.
+    """
     context, heartbeat_at = caller.context, time.monotonic() + HEARTBEAT_SECONDS
-    async with context.bus.subscribe(caller.tenant_id, [run.id]) as notices:
-        notice: BusEvent | None = ResyncEvent()
+    subscription = nullcontext(early) if early else context.bus.subscribe(caller.tenant_id, [run.id])
+    async with subscription as notices:
+        notice = await notices.next(HEARTBEAT_SECONDS) if early else ResyncEvent()
         while True:
             if run_summaries.is_possible_end(notice):
                 run = await langgraph_runs.get_run(caller.database, caller.tenant_id, None, run.id)
