@@ -27,7 +27,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.skipped_messages import SkippedMessages
@@ -80,6 +80,16 @@ class CurrentAction:
 
     text: str
     started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunActivity:
+    """What a run is doing."""
+
+    action: CurrentAction | None
+    """The last published action. `None` means that there is none or that it is unknown."""
+    drafts: list[DraftPart]
+    """The answers that are being written, each as one part from the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +302,27 @@ class LiveBus:
 
         The list is empty if there are none or if Redis is unavailable.
         """
+        return (await self.find_activity(tenant_id, run_id)).drafts
+
+    async def find_activity(self, tenant_id: UUID, run_id: UUID) -> RunActivity:
+        """Return what a run is doing, as far as it was published and Redis is available."""
         if time.monotonic() < self._paused_until:
-            return []
-        index_key = _draft_index_key(tenant_id, run_id)
+            return RunActivity(None, [])
+        action_key, index_key = _action_key(tenant_id, run_id), _draft_index_key(tenant_id, run_id)
         try:
-            entries: Any = await self._redis.hgetall(index_key)  # pyright: ignore[reportGeneralTypeIssues]
-            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(entries.values())[:MAX_DRAFTS_PER_RUN]]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(action_key)
+                pipe.hgetall(index_key)
+                action, index = await pipe.execute(raise_on_error=False)
+            drafts = await self._read_drafts(tenant_id, run_id, self._skip_error(index, index_key) or {})
+        except REDIS_ERRORS as error:
+            self._record_failure("read", error)
+            return RunActivity(None, [])
+        return RunActivity(self._parse_action(self._skip_error(action, action_key)), drafts)
+
+    async def _read_drafts(self, tenant_id: UUID, run_id: UUID, index: dict[bytes, bytes]) -> list[DraftPart]:
+        try:
+            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(index.values())[:MAX_DRAFTS_PER_RUN]]
             keys = [_draft_key(tenant_id, run_id, draft) for draft in drafts]
             texts: Any = await self._redis.mget(keys) if keys else []
             return [
@@ -305,34 +330,25 @@ class LiveBus:
                 for draft, text in zip(drafts, texts, strict=True)
                 if text is not None
             ]
-        except ResponseError as error:  # a key of another type
-            self._skipped.skip(str(error), index_key)
         except MALFORMED_MESSAGE_ERRORS as error:
             self._skipped.skip("not a draft", str(error))
-        except REDIS_ERRORS as error:
-            self._record_failure("read", error)
-        return []
+            return []
 
-    async def find_current_action(self, tenant_id: UUID, run_id: UUID) -> CurrentAction | None:
-        """Return the last published action of a run.
-
-        `None` means that there is none or that Redis is unavailable.
-        """
-        if time.monotonic() < self._paused_until:
+    def _parse_action(self, stored: bytes | None) -> CurrentAction | None:
+        if stored is None:
             return None
         try:
-            stored: Any = await self._redis.get(_action_key(tenant_id, run_id))
-        except ResponseError as error:  # a key of another type
-            self._skipped.skip(str(error), _action_key(tenant_id, run_id))
-            return None
-        except REDIS_ERRORS as error:
-            self._record_failure("read", error)
-            return None
-        try:
-            return _decode_action(orjson.loads(stored)) if stored else None
+            return _decode_action(orjson.loads(stored))
         except MALFORMED_MESSAGE_ERRORS:
             self._skipped.skip("not a current action", stored)
             return None
+
+    def _skip_error(self, answer: Any, key: str) -> Any:
+        """Return the answer to a command of a pipeline. `None` stands for an error: the key has another type."""
+        if isinstance(answer, RedisError):
+            self._skipped.skip(str(answer), key)
+            return None
+        return answer
 
     async def is_reachable(self) -> bool:
         """Return whether Redis answers a ping."""
