@@ -76,12 +76,12 @@ def parse_message(data: bytes) -> StreamMessage:
         raise TypeError("a message of a stream needs a previous event and a claim")
     if previous:
         parse_position(previous)
-    start, kept = RUN_ID_BYTES, list[KeptEvent]()
+    start, entries = RUN_ID_BYTES, list[KeptEvent]()
     for id, name, step, size in events:
         parse_position(id)
         event = StreamEvent(name, body[start : start + size], step)
-        kept.append(KeptEvent(id, event, UUID(bytes=body[:RUN_ID_BYTES]), claim))
+        entries.append(KeptEvent(id, event, UUID(bytes=body[:RUN_ID_BYTES]), claim))
         start += size
-    if kept and start != len(body):
+    if entries and start != len(body):
         raise ValueError("a message of a stream has another length than it says")
-    return StreamMessage(previous, kept)
+    return StreamMessage(previous, entries)

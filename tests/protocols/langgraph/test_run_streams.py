@@ -96,12 +96,12 @@ async def test_a_reader_that_missed_a_message_reads_the_stream(valkey: Valkey) -
         batches, run = BatchCounter(1), new_id()
         for number in (b"1", b"2", b"3"):
             await streams.append(TENANT, THREAD, run, [StreamEvent("values", number)], batches.next())
-        kept = await streams.read_after(TENANT, THREAD, FIRST_ID)
-        later = StreamMessage(kept[1].id, [kept[2]])
+        entries = await streams.read_after(TENANT, THREAD, FIRST_ID)
+        later = StreamMessage(entries[1].id, [entries[2]])
         assert [one.event.data for one in await _open_reader(streams).read(later)] == [b"1", b"2", b"3"]
-        assert [one.event.data for one in await _open_reader(streams, kept[0].id).read(later)] == [b"2", b"3"]
-        assert [one.event.data for one in await _open_reader(streams, kept[1].id).read(later)] == [b"3"]
-        unknown = StreamMessage("", [kept[2]])
+        assert [one.event.data for one in await _open_reader(streams, entries[0].id).read(later)] == [b"2", b"3"]
+        assert [one.event.data for one in await _open_reader(streams, entries[1].id).read(later)] == [b"3"]
+        unknown = StreamMessage("", [entries[2]])
         assert [one.event.data for one in await _open_reader(streams).read(unknown)] == [b"1", b"2", b"3"]
 
 
