@@ -64,7 +64,8 @@ async def compare(servers: ServerUrls, options: argparse.Namespace) -> None:
     with ExitStack() as stack:
         settings = {"OFFING_EXTRA_GRAPHS": NAMES}
         apis = [
-            stack.enter_context(open_api_process(one.resolve(), servers, free_port(), key, settings))
+            # The worker has only this checkout's versions of the graphs.
+            stack.enter_context(open_api_process(one.resolve(), servers, free_port(), key, settings, ROOT))
             for one in checkouts
         ]
         for way in options.ways.split(","):
