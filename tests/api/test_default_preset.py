@@ -1,9 +1,11 @@
 """The default preset of a tenant: what a new question takes from it, and what does not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from offing.core.model import EngineConfig
 from offing.models.credentials import KEY_VARIABLES
 from tests.api.conftest import Api
 
@@ -36,6 +38,26 @@ async def test_a_new_question_has_engines_and_limits_of_the_default_preset(api: 
     assert (await choose(api))["default_preset"] == "ours"
     assert await limits_of(api) == (3, 77)
     assert await limits_of(api, budget={"max_turns": 5}) == (5, 77)
+
+
+async def test_a_default_preset_begins_and_ends_with_the_next_question(api: Api) -> None:
+    for _ in range(2):
+        assert (await limits_of(api))[0] == 12
+        await choose(api)
+        assert [await limits_of(api), await limits_of(api)] == [(3, 77), (3, 77)]
+        await choose(api, None)
+
+
+async def test_a_question_that_only_its_default_preset_makes_possible_is_answered(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deps = api.app.state.dependencies
+    unknown = replace(deps, default_engine=EngineConfig(engine="extractive", api_base="http://no.example"))
+    monkeypatch.setattr(api.app.state, "dependencies", unknown)
+    rejected = await api.http.post("/api/v1/runs", json={"question": "Why is the sea salt?", "graph": "quiet"})
+    assert rejected.status_code == 422, rejected.text
+    await choose(api)
+    assert await limits_of(api) == (3, 77)
 
 
 async def test_a_question_that_names_a_preset_or_an_engine_takes_nothing_from_the_default(api: Api) -> None:

@@ -106,13 +106,13 @@ async def test_notices_arrive_in_order_without_payload_and_only_for_the_runs_fol
 
 async def test_what_a_run_does_can_be_asked_for_until_it_is_withdrawn(redis_url: str) -> None:
     async with LiveBus(redis_url) as bus:
-        assert await bus.find_current_action(TENANT, RUN) is None
+        assert (await bus.find_activity(TENANT, RUN)).action is None
         await bus.publish_action(TENANT, RUN, "x" * 1000, datetime(2026, 1, 1, tzinfo=UTC))
-        known = await bus.find_current_action(TENANT, RUN)
+        known = (await bus.find_activity(TENANT, RUN)).action
         assert known is not None
         assert (len(known.text), known.started_at) == (300, datetime(2026, 1, 1, tzinfo=UTC))
         await bus.publish_action(TENANT, RUN, None)
-        assert await bus.find_current_action(TENANT, RUN) is None
+        assert (await bus.find_activity(TENANT, RUN)).action is None
 
 
 async def test_many_steps_at_once_and_a_full_inbox_become_a_look(redis_url: str) -> None:
@@ -165,9 +165,9 @@ async def test_an_update_with_fields_of_other_types_reaches_no_watcher(redis_url
 async def test_what_a_run_does_is_unknown_where_something_else_is_stored(redis_url: str, content: bytes) -> None:
     async with LiveBus(redis_url) as bus:
         await bus._redis.set(f"offing:doing:{TENANT}:{RUN}", content)  # pyright: ignore[reportPrivateUsage]
-        assert await bus.find_current_action(TENANT, RUN) is None
+        assert (await bus.find_activity(TENANT, RUN)).action is None
         await bus.publish_action(TENANT, RUN, "reading")
-        assert (known := await bus.find_current_action(TENANT, RUN)) is not None
+        assert (known := (await bus.find_activity(TENANT, RUN)).action) is not None
         assert known.text == "reading"
 
 
@@ -175,7 +175,7 @@ async def test_what_a_run_does_is_unknown_where_a_key_has_another_type(redis_url
     async with LiveBus(redis_url) as bus:
         await bus._redis.delete(key := f"offing:doing:{TENANT}:{RUN}")  # pyright: ignore[reportPrivateUsage]
         await bus._redis.lpush(key, "x")  # pyright: ignore
-        assert await bus.find_current_action(TENANT, RUN) is None
+        assert (await bus.find_activity(TENANT, RUN)).action is None
         assert bus.failure_count == 0
         await bus._redis.delete(key)  # pyright: ignore[reportPrivateUsage]
 
@@ -224,7 +224,7 @@ async def test_a_redis_that_hangs_costs_a_publisher_one_wait_and_then_nothing(
             await bus.publish_steps(TENANT, RUN, [a_step(2)])
         for n in range(100):
             await bus.publish_steps(TENANT, RUN, [a_step(n)])
-            assert await bus.find_current_action(TENANT, RUN) is None
+            assert (await bus.find_activity(TENANT, RUN)).action is None
         assert bus.failure_count == 1
         valkey.signal(signal.SIGCONT)
 

@@ -42,9 +42,16 @@ class ApiProcess:
 
 @contextmanager
 def open_api_process(
-    checkout: Path, servers: ServerUrls, port: int, key: str, settings: Mapping[str, str] = NO_SETTINGS
+    checkout: Path,
+    servers: ServerUrls,
+    port: int,
+    key: str,
+    settings: Mapping[str, str] = NO_SETTINGS,
+    graph_folder: Path | None = None,
 ) -> Generator[ApiProcess]:
     """Serve with the code of `checkout` until the block ends. `settings` are further environment variables.
+
+    `graph_folder` is where graphs of benchmarks come from. `None` means the checkout.
 
     Raises RuntimeError if the process ends before it answers, and TimeoutError if it does not answer.
     """
@@ -60,7 +67,7 @@ def open_api_process(
     }
     command = [sys.executable, "-m", "offing.api"]
     with subprocess.Popen(
-        command, cwd=checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=graph_folder or checkout, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
             wait_until_ready(process, port)

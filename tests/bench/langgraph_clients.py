@@ -144,7 +144,7 @@ async def _take(endpoint: Endpoint, way: str, clients: int, runs: int = RUNS) ->
         for _ in range(runs // clients):
             await WAYS[way](endpoint, number)
 
-    async with _open_clients(endpoint.keys) as endpoint.clients:
+    async with open_clients(endpoint.keys) as endpoint.clients:
         before, began = endpoint.measure_cpu(), time.perf_counter()
         await asyncio.gather(*(go(number) for number in range(clients)))
         seconds = time.perf_counter() - began
@@ -180,7 +180,7 @@ def _serve_bare(servers: ServerUrls, lock: str) -> Generator[tuple[str, int]]:
 
 
 @asynccontextmanager
-async def _open_clients(addresses: Mapping[str, str]) -> AsyncGenerator[list[Any]]:
+async def open_clients(addresses: Mapping[str, str]) -> AsyncGenerator[list[Any]]:
     """Open LangGraph's client for each address, with its key."""
     clients = [get_client(url=url, api_key=key or None) for url, key in addresses.items()]
     try:

@@ -56,6 +56,8 @@ def mount_langgraph(app: FastAPI, settings: Settings, cors: CorsRules, http: Htt
     app.mount(
         PREFIX, LangGraphAddress(served, http.mount_prefix, api.routes, has_pages=host is not None), name="langgraph"
     )
+    # The router compares a request with one route after the other, and a prefix is compared at once.
+    app.router.routes.insert(0, app.router.routes.pop())
     return host
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from offing.bus.live import LiveBus
+from offing.bus.live import LiveBus, RunActivity
 from offing.core.answer_draft import DraftPart
 from offing.core.run import RunStatus
 from offing.core.step import Step
-from offing.services.run_summaries import RunWithLiveStatus, find_live_status
+from offing.services.run_summaries import RunWithLiveStatus, build_live_status
 from offing.storage import run_summaries
 from offing.storage.pool import Database
 
@@ -133,10 +133,10 @@ class SharedRunReads:
         summary, new_marks, steps = await sent.read()
         marks = known + new_marks
         run.step_marks = max(run.step_marks, marks, key=len)
-        live = await find_live_status(self._bus, tenant_id, summary, self._lease_seconds)
         is_running = summary.run.status is RunStatus.RUNNING
-        drafts = await self._bus.list_drafts(tenant_id, run_id) if is_running else []
-        return RunState(RunWithLiveStatus(summary, live, marks), tuple(drafts), tuple(steps))
+        activity = await self._bus.find_activity(tenant_id, run_id) if is_running else RunActivity(None, [])
+        live = build_live_status(summary, activity.action, self._lease_seconds)
+        return RunState(RunWithLiveStatus(summary, live, marks), tuple(activity.drafts), tuple(steps))
 
     async def _read_steps(self, tenant_id: UUID, run_id: UUID, after: int, limit: int) -> list[Step]:
         async with self._database.transaction(tenant_id, pipelined=True) as connection:

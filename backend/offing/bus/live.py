@@ -27,10 +27,11 @@ from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.skipped_messages import SkippedMessages
+from offing.bus.stream_messages import StreamMessage, parse_message
 from offing.cancellation import cancel_tasks
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
 from offing.core.step import Step, StepKind
@@ -82,6 +83,16 @@ class CurrentAction:
 
 
 @dataclass(frozen=True, slots=True)
+class RunActivity:
+    """What a run is doing."""
+
+    action: CurrentAction | None
+    """The last published action. `None` means that there is none or that it is unknown."""
+    drafts: list[DraftPart]
+    """The answers that are being written, each as one part from the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
 class StepsEvent:
     """Newly committed steps, without their payloads."""
 
@@ -109,7 +120,7 @@ class ResyncEvent:
     """Requires the subscriber to read Postgres, because events may have been missed."""
 
 
-BusEvent = StepsEvent | ActionEvent | DraftEvent | ResyncEvent
+BusEvent = StepsEvent | ActionEvent | DraftEvent | StreamMessage | ResyncEvent
 
 
 class Subscriber:
@@ -118,10 +129,15 @@ class Subscriber:
     It is an asynchronous iterator that never ends and holds at most `MAX_INBOX_EVENTS` events.
     """
 
-    def __init__(self, resync_interval: Callable[[], float]) -> None:
-        self._tick = resync_interval
+    def __init__(self, resync_interval: Callable[[], float], is_confirmed: Callable[[], bool]) -> None:
+        self._tick, self._is_confirmed = resync_interval, is_confirmed
         self._inbox: deque[BusEvent] = deque()
         self._arrived = asyncio.Event()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether Redis sends all events from now on."""
+        return self._is_confirmed()
 
     def offer(self, event: BusEvent) -> None:
         if len(self._inbox) >= MAX_INBOX_EVENTS:
@@ -286,12 +302,27 @@ class LiveBus:
 
         The list is empty if there are none or if Redis is unavailable.
         """
+        return (await self.find_activity(tenant_id, run_id)).drafts
+
+    async def find_activity(self, tenant_id: UUID, run_id: UUID) -> RunActivity:
+        """Return what a run is doing, as far as it was published and Redis is available."""
         if time.monotonic() < self._paused_until:
-            return []
-        index_key = _draft_index_key(tenant_id, run_id)
+            return RunActivity(None, [])
+        action_key, index_key = _action_key(tenant_id, run_id), _draft_index_key(tenant_id, run_id)
         try:
-            entries: Any = await self._redis.hgetall(index_key)  # pyright: ignore[reportGeneralTypeIssues]
-            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(entries.values())[:MAX_DRAFTS_PER_RUN]]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(action_key)
+                pipe.hgetall(index_key)
+                action, index = await pipe.execute(raise_on_error=False)
+            drafts = await self._read_drafts(tenant_id, run_id, self._skip_error(index, index_key) or {})
+        except REDIS_ERRORS as error:
+            self._record_failure("read", error)
+            return RunActivity(None, [])
+        return RunActivity(self._parse_action(self._skip_error(action, action_key)), drafts)
+
+    async def _read_drafts(self, tenant_id: UUID, run_id: UUID, index: dict[bytes, bytes]) -> list[DraftPart]:
+        try:
+            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(index.values())[:MAX_DRAFTS_PER_RUN]]
             keys = [_draft_key(tenant_id, run_id, draft) for draft in drafts]
             texts: Any = await self._redis.mget(keys) if keys else []
             return [
@@ -299,34 +330,25 @@ class LiveBus:
                 for draft, text in zip(drafts, texts, strict=True)
                 if text is not None
             ]
-        except ResponseError as error:  # a key of another type
-            self._skipped.skip(str(error), index_key)
         except MALFORMED_MESSAGE_ERRORS as error:
             self._skipped.skip("not a draft", str(error))
-        except REDIS_ERRORS as error:
-            self._record_failure("read", error)
-        return []
+            return []
 
-    async def find_current_action(self, tenant_id: UUID, run_id: UUID) -> CurrentAction | None:
-        """Return the last published action of a run.
-
-        `None` means that there is none or that Redis is unavailable.
-        """
-        if time.monotonic() < self._paused_until:
+    def _parse_action(self, stored: bytes | None) -> CurrentAction | None:
+        if stored is None:
             return None
         try:
-            stored: Any = await self._redis.get(_action_key(tenant_id, run_id))
-        except ResponseError as error:  # a key of another type
-            self._skipped.skip(str(error), _action_key(tenant_id, run_id))
-            return None
-        except REDIS_ERRORS as error:
-            self._record_failure("read", error)
-            return None
-        try:
-            return _decode_action(orjson.loads(stored)) if stored else None
+            return _decode_action(orjson.loads(stored))
         except MALFORMED_MESSAGE_ERRORS:
             self._skipped.skip("not a current action", stored)
             return None
+
+    def _skip_error(self, answer: Any, key: str) -> Any:
+        """Return the answer to a command of a pipeline. `None` stands for an error: the key has another type."""
+        if isinstance(answer, RedisError):
+            self._skipped.skip(str(answer), key)
+            return None
+        return answer
 
     async def is_reachable(self) -> bool:
         """Return whether Redis answers a ping."""
@@ -365,13 +387,15 @@ class LiveBus:
 
     # Subscribing --------------------------------------------------------------------------------
 
-    def subscribe(self, tenant_id: UUID, run_ids: Collection[UUID]) -> AbstractAsyncContextManager[Subscriber]:
+    def subscribe(
+        self, tenant_id: UUID, run_ids: Collection[UUID], *, waits: bool = True
+    ) -> AbstractAsyncContextManager[Subscriber]:
         """Subscribe to events of some runs.
 
         No event published after the context is entered is missed; read Postgres inside the
-        context.
+        context. If it does not wait, this holds from when `Subscriber.is_confirmed`.
         """
-        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids))
+        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids), waits)
 
     def count_events(self, tenant_id: UUID, run_id: UUID) -> int:
         """Return a number that grows with every event of a run that has arrived while it has a subscriber.
@@ -381,37 +405,42 @@ class LiveBus:
         return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
 
     def subscribe_stream(
-        self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None
+        self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None, *, waits: bool = True
     ) -> AbstractAsyncContextManager[Subscriber]:
         """Subscribe to the stream of a thread (`offing.bus.run_streams`), and to a run if one is named.
 
-        News of the stream is a `ResyncEvent`.
+        News of the stream is a `StreamMessage`, or a `ResyncEvent` if some may have been missed.
         """
         of_run = () if run_id is None else (_channel_name(tenant_id, run_id),)
-        return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))))
+        return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))), waits)
 
     @asynccontextmanager
-    async def _open_subscriber(self, channels: frozenset[str]) -> AsyncGenerator[Subscriber]:
-        follower = Subscriber(lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS)
+    async def _open_subscriber(self, channels: frozenset[str], waits: bool) -> AsyncGenerator[Subscriber]:
+        follower = Subscriber(
+            lambda: RESYNC_CONNECTED_SECONDS if self.is_connected else RESYNC_DISCONNECTED_SECONDS,
+            lambda: all(c in self._confirmed and self._confirmed[c].is_set() for c in channels),
+        )
         for channel in channels:
             self._subscribers.setdefault(channel, set()).add(follower)
         try:
-            await self._add_channels(channels)
+            self._add_channels(channels)
+            if waits:
+                await self._wait_for_confirmation(channels)
             yield follower
         finally:
             self._remove_subscriber(follower, channels)
 
-    async def _add_channels(self, channels: Collection[str]) -> None:
-        """Subscribe to channels that are not subscribed yet.
-
-        Wait briefly for the confirmation: the subscriber also resyncs at regular intervals.
-        """
+    def _add_channels(self, channels: Collection[str]) -> None:
+        """Subscribe to channels that are not subscribed yet."""
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name="live bus")
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
         if self._pubsub is not None and new:
             self._send_command(self._pubsub.subscribe, new)
+
+    async def _wait_for_confirmation(self, channels: Collection[str]) -> None:
+        """Wait briefly for the confirmation: the subscriber also resyncs at regular intervals."""
         if self._pubsub is None and self._failing:
             return
         with suppress(TimeoutError):
@@ -501,7 +530,7 @@ class LiveBus:
                 self._confirmed.setdefault(channel, asyncio.Event()).set()
             return
         try:
-            notice = _parse_event(UUID(channel.rpartition(":")[2]), message["data"])
+            notice = _parse_event(channel, message["data"])
         except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
             self._skipped.skip("not a run event", message["data"])
             notice = ResyncEvent()
@@ -548,6 +577,8 @@ class _Subscription(PubSub):
 
 _PROBE_CHANNEL = "offing:live"
 
+_STREAM_CHANNEL = "offing:stream:"
+
 
 def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
     return f"offing:live:{tenant_id}:{run_id}"
@@ -555,7 +586,7 @@ def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
 
 def stream_channel_name(tenant_id: UUID, thread_id: UUID) -> str:
     """Return the name of the channel that tells of new events in the stream of a thread."""
-    return f"offing:stream:{tenant_id}:{thread_id}"
+    return f"{_STREAM_CHANNEL}{tenant_id}:{thread_id}"
 
 
 def _action_key(tenant_id: UUID, run_id: UUID) -> str:
@@ -640,9 +671,11 @@ def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
     return CurrentAction(text, since)
 
 
-def _parse_event(run_id: UUID, data: bytes) -> BusEvent:
-    """Parse a message into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
-    event = orjson.loads(data)
+def _parse_event(channel: str, data: bytes) -> BusEvent:
+    """Parse a message of a channel into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
+    if channel.startswith(_STREAM_CHANNEL):
+        return parse_message(data)
+    run_id, event = UUID(channel.rpartition(":")[2]), orjson.loads(data)
     if "doing" in event:
         return ActionEvent(run_id, _decode_action(event["doing"]))
     if "draft" in event:

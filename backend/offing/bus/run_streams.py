@@ -9,7 +9,6 @@ Redis, and a reader takes the end of a run from Postgres.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 from uuid import UUID
@@ -17,8 +16,16 @@ from uuid import UUID
 import structlog
 from redis.asyncio import Redis
 
-from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS, stream_channel_name
+from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS, BusEvent, ResyncEvent, stream_channel_name
 from offing.bus.stream_fences import APPEND, BEGIN, LAST_BATCH, Appended, Batch, BatchCounter
+from offing.bus.stream_messages import (
+    FIRST_ID,
+    MAX_MESSAGE_BYTES,
+    KeptEvent,
+    StreamEvent,
+    StreamMessage,
+    parse_position,
+)
 from offing.core.run import FencingToken
 
 KEPT_SECONDS = 3600
@@ -36,9 +43,6 @@ MAX_OUTAGE_SECONDS = 10.0
 END_EVENT = "end"
 """Name of the last event of a run in its stream. Clients get one that says how the run ended."""
 
-FIRST_ID = "0"
-"""The id before the first event of every stream."""
-
 MAX_BATCH_EVENTS = 500
 """Maximum number of events that are appended together. They get the same time."""
 
@@ -49,30 +53,6 @@ MAX_CLOCK_DIFFERENCE = timedelta(seconds=30)
 """Difference between the clocks of Postgres and Redis up to which no event of a run is missed."""
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """An event of a run as its clients get it."""
-
-    event: str
-    """Its name: a stream mode, with the namespace of a subgraph after a vertical bar."""
-    data: bytes
-    """JSON."""
-    step: int = 0
-    """The superstep of the run's own graph that had begun last."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptEvent:
-    """An event in a stream."""
-
-    id: str
-    """Its place in the stream: milliseconds and a number."""
-    event: StreamEvent
-    run_id: UUID
-    claim: int = 0
-    """The number of the claim that sent it. 0 means that it came from no claim."""
 
 
 class RunStreams:
@@ -95,10 +75,10 @@ class RunStreams:
     ) -> Appended:
         """Append events and wake the readers, all of them or none. The same batch may be sent again."""
         arguments: list[Any] = [batch.order, batch.bound, KEPT_SECONDS, MAX_KEPT_EVENTS, run_id.bytes, batch.claim]
-        arguments.append(stream_channel_name(tenant_id, thread_id))
+        arguments += (stream_channel_name(tenant_id, thread_id), MAX_MESSAGE_BYTES)
         for event in events:
             arguments += (event.event, event.data, event.step)
-        keys = [_stream_key(tenant_id, thread_id), _fence_key(tenant_id, run_id)]
+        keys = [_stream_key(tenant_id, thread_id), _fence_key(tenant_id, run_id), _last_key(tenant_id, thread_id)]
         try:
             return Appended(await self._append(keys=keys, args=arguments))
         except REDIS_ERRORS as error:
@@ -184,6 +164,32 @@ class RunStreams:
                 await self._redis.xdel(_stream_key(tenant_id, thread_id), *ids)
         except REDIS_ERRORS as error:
             log.warning("events were not deleted; they expire", thread=str(thread_id), error=type(error).__name__)
+
+
+class StreamReader:
+    """Reads a stream in order after an event: from its messages as long as these follow each other, else from Redis."""
+
+    def __init__(self, streams: RunStreams, tenant_id: UUID, thread_id: UUID, last_id: str) -> None:
+        self._streams, self._tenant, self._thread, self.last_id = streams, tenant_id, thread_id, last_id
+        """`last_id` is the id of the last event that was read."""
+        self.is_behind = False
+        """Whether there may be more events to read at once, without a notice."""
+
+    async def read(self, notice: BusEvent | None) -> list[KeptEvent]:
+        """Return the events that are new after a notice of a subscription to the stream (`LiveBus.subscribe_stream`).
+
+        `None` stands for the end of a time without notices.
+        """
+        match notice:
+            case StreamMessage() if notice.follows(self.last_id):
+                new = [one for one in notice.events if parse_position(one.id) > parse_position(self.last_id)]
+            case StreamMessage() | ResyncEvent() | None:
+                new = await self._streams.read_after(self._tenant, self._thread, self.last_id, PAGE_EVENTS)
+                self.is_behind = len(new) >= PAGE_EVENTS
+            case _:  # news of a run, and not of its stream
+                new = []
+        self.last_id = new[-1].id if new else self.last_id
+        return new
 
 
 class StreamSender:
@@ -278,9 +284,13 @@ def _stream_key(tenant_id: UUID, thread_id: UUID) -> str:
     return f"offing:events:{tenant_id}:{thread_id}"
 
 
+def _last_key(tenant_id: UUID, thread_id: UUID) -> str:
+    return _mark_key("last-event", tenant_id, thread_id)
+
+
 def _fence_key(tenant_id: UUID, run_id: UUID) -> str:
     return _mark_key("stream-fence", tenant_id, run_id)
 
 
-def _mark_key(mark: str, tenant_id: UUID, run_id: UUID) -> str:
-    return f"offing:{mark}:{tenant_id}:{run_id}"
+def _mark_key(mark: str, tenant_id: UUID, id: UUID) -> str:
+    return f"offing:{mark}:{tenant_id}:{id}"

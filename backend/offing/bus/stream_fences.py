@@ -20,17 +20,28 @@ if newest >= tonumber(ARGV[1]) then
   if newest >= tonumber(ARGV[2]) then return 2 end
   return 1
 end
-for i = 8, #ARGV, 3 do
-  redis.call('xadd', KEYS[1], 'maxlen', '~', ARGV[4], '*', 'event', ARGV[i], 'data', ARGV[i + 1],
-             'run', ARGV[5], 'claim', ARGV[6], 'step', ARGV[i + 2])
+local previous = redis.call('get', KEYS[3]) or (redis.call('xlen', KEYS[1]) == 0 and '0' or '')
+local last, size, heads, bodies = previous, 0, {}, {ARGV[5]}
+for i = 9, #ARGV, 3 do
+  last = redis.call('xadd', KEYS[1], 'maxlen', '~', ARGV[4], '*', 'event', ARGV[i], 'data', ARGV[i + 1],
+                    'run', ARGV[5], 'claim', ARGV[6], 'step', ARGV[i + 2])
+  size = size + #ARGV[i + 1]
+  if size <= tonumber(ARGV[8]) then
+    heads[#heads + 1] = cjson.encode({last, ARGV[i], tonumber(ARGV[i + 2]), #ARGV[i + 1]})
+    bodies[#bodies + 1] = ARGV[i + 1]
+  end
 end
+if size > tonumber(ARGV[8]) then heads, bodies = {}, {} end
 redis.call('expire', KEYS[1], ARGV[3])
 redis.call('set', KEYS[2], ARGV[1], 'ex', ARGV[3])
-redis.call('publish', ARGV[7], '{"steps":[]}')
+redis.call('set', KEYS[3], last, 'ex', ARGV[3])
+redis.call('publish', ARGV[7], '{"previous":"' .. previous .. '","claim":' .. ARGV[6] .. ',"events":['
+           .. table.concat(heads, ',') .. ']}\\n' .. table.concat(bodies))
 return 1
 """
-"""Keys: the stream and its fence. Arguments: the order of the batch, the lowest order of a later epoch, seconds for
-which both are kept, maximum number of events, run, claim, channel, and name, data and superstep of each event.
+"""Keys: the stream, the fence of the run, and the id of the stream's last event. Arguments: the order of the batch, the
+lowest order of a later epoch, seconds for which all are kept, maximum number of events, run, claim, channel, maximum
+size of the events in its message, and name, data and superstep of each event.
 """
 
 BEGIN = """

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -23,6 +24,7 @@ EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 """Time of creation of the assistants that the installation has."""
 
 
+@lru_cache(maxsize=1024)
 def graph_assistant_id(graph: str) -> UUID:
     """Return the id of the assistant that a registered graph has by itself."""
     return uuid5(GRAPH_NAMESPACE, graph)
@@ -57,10 +59,24 @@ async def get_assistant(
     criteria = name if isinstance(name, UUID) else parse_assistant_id(name)
     async with database.transaction(tenant_id, pipelined=True) as connection:
         sent = await assistants.send_find(connection, criteria)
-    matches = await sent.read() or _find_graph_assistant(graphs, criteria)
+    stored = await sent.read()
+    if stored is None:
+        database.assumptions.forget(tenant_id, criteria)
+    matches = stored or _find_graph_assistant(graphs, criteria)
     if matches is None:
         raise NotFound("assistant", str(name))
     return matches
+
+
+def assume_assistant(
+    database: Database, tenant_id: UUID, graphs: Mapping[str, Graph], name: str | UUID
+) -> AssistantRow | None:
+    """Return the own assistant of a graph without reading whether the tenant has changed and stored it.
+
+    The transaction that uses it checks that (`assistants.send_absence_check`). `None` means that it must be read.
+    """
+    criteria = name if isinstance(name, UUID) else parse_assistant_id(name)
+    return _find_graph_assistant(graphs, criteria) if database.assumptions.may_hold(tenant_id, criteria) else None
 
 
 async def list_assistants(

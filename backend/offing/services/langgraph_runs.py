@@ -16,11 +16,11 @@ from offing.core.step import shorten_line
 from offing.kernel.langgraph_json import dump_json
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
-from offing.services import providers, run_deletion, run_summaries
+from offing.services import run_deletion, run_summaries
 from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import CANCEL_SECONDS, TITLE
-from offing.services.runs import RunRequest, cancel_run, send_run
-from offing.storage import langgraph_runs, langgraph_threads, runs, thread_expiry
+from offing.services.runs import RunIds, RunRequest, cancel_run, send_run
+from offing.storage import assistants, langgraph_runs, langgraph_threads, runs, thread_expiry
 from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest, SentGetRun
 from offing.storage.pool import Connection, Database
 
@@ -68,6 +68,12 @@ class NewLangGraphRun:
     delay_seconds: float = 0.0
     webhook: str | None = None
     """Address that is told of the end of the run. `None` means none."""
+    assumes_not_stored: bool = False
+    """Whether the assistant is the own one of its graph, which nobody has changed and stored. If that is wrong, storing
+    the run raises WrongAssumptionError.
+    """
+    ids: RunIds | None = None
+    """The ids of the run. `None` means new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +105,15 @@ class SentRun:
 async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> LangGraphRunRow:
     """Store a run and notify the workers.
 
-    Raises NotFound for an unknown thread, Conflict for a busy one that rejects further runs, and InvalidInput.
+    Raises NotFound for an unknown thread, Conflict for a busy one that rejects further runs, InvalidInput, and
+    WrongAssumptionError.
     """
     check_arguments(get_graph(platform.graphs, new.graph), new.arguments)
     await make_room(platform, tenant_id, new)
     # a thread that may exist already is created within a savepoint, which a pipeline does not have
     pipelined = new.thread_id is None or not new.creates_thread
-    with runs.insert_errors(new.thread_id):
+    assumptions = platform.database.assumptions
+    with runs.insert_errors(new.thread_id), assumptions.check(tenant_id, new.assistant_id):
         async with platform.database.transaction(tenant_id, pipelined=pipelined) as connection:
             sent = await send_langgraph_run(connection, platform, tenant_id, new)
     stored = await sent.read()
@@ -135,6 +143,8 @@ async def send_langgraph_run(
     The transaction then raises the errors of `runs.insert_errors`.
     """
     graph = get_graph(platform.graphs, new.graph)
+    if new.assumes_not_stored:
+        await assistants.send_absence_check(connection, new.assistant_id)
     active = await _prepare_thread(connection, tenant_id, new)
     if active and new.multitask is Multitask.REJECT:
         raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
@@ -145,7 +155,6 @@ async def send_langgraph_run(
         platform.graphs,
         platform.default_engine,
         platform.mcp_servers,
-        await providers.list_stored(connection),
     )
     request = NewRequest(
         new.assistant_id, new.arguments, new.metadata, new.multitask, new.deletes_thread, webhook=new.webhook
@@ -307,6 +316,7 @@ def _build_request(platform: RunPlatform, graph: Graph, new: NewLangGraphRun, *,
         default_engines={name: engine for name, engine in platform.role_engines.items() if name in roles},
         protocol=LANGGRAPH,
         enqueued=enqueued,
+        ids=new.ids,
     )
 
 

@@ -5,13 +5,13 @@ message or response.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from offing import environment
 from offing.core.errors import InvalidInput, OffingError
-from offing.core.model import EngineFailure, FailureKind
+from offing.core.model import EngineConfig, EngineFailure, FailureKind, list_chain
 from offing.models import key_file
 from offing.models.call_limits import CallLimit, check_call_limit
 from offing.models.key_file import EncryptedKey
@@ -112,6 +112,12 @@ async def list_stored(connection: Connection) -> Mapping[str, StoredProvider]:
     rows = await providers.list_providers(connection)
     marked = {row.name: "" if row.key_id is None else "not decrypted" for row in rows}
     return {row.name: StoredProvider(row.name, row.litellm_provider, row.api_base, marked[row.name]) for row in rows}
+
+
+async def list_needed(connection: Connection, engines: Iterable[EngineConfig]) -> Mapping[str, StoredProvider]:
+    """Return the same for checking these engines. It reads nothing if none of them can name a stored provider."""
+    chain = (one for engine_config in engines for one in list_chain(engine_config))
+    return await list_stored(connection) if any(one.engine == "litellm" for one in chain) else {}
 
 
 class TenantProviders:

@@ -42,8 +42,9 @@ async def get_run_detail(
         summary = await run_summaries.get_run_summary(connection, run_id)
         marks = await run_summaries.render_step_marks(connection, run_id)
         details = await run_summaries.get_token_details(connection, run_id)
-    live = await find_live_status(bus, tenant_id, summary, lease_seconds)
-    return RunWithLiveStatus(summary, live, marks, details)
+    is_running = summary.run.status is RunStatus.RUNNING
+    action = (await bus.find_activity(tenant_id, run_id)).action if is_running else None
+    return RunWithLiveStatus(summary, build_live_status(summary, action, lease_seconds), marks, details)
 
 
 async def get_run_summary(database: Database, tenant_id: UUID, run_id: UUID) -> RunSummary:
@@ -52,16 +53,13 @@ async def get_run_summary(database: Database, tenant_id: UUID, run_id: UUID) -> 
         return await run_summaries.get_run_summary(connection, run_id)
 
 
-async def find_live_status(
-    bus: LiveBus, tenant_id: UUID, summary: RunSummary, lease_seconds: float
-) -> LiveStatus | None:
-    """Return the live status of a run, or `None` if no worker has it."""
+def build_live_status(summary: RunSummary, action: CurrentAction | None, lease_seconds: float) -> LiveStatus | None:
+    """Return the live status of a run with its published action, or `None` if no worker has it."""
     run = summary.run
     if run.status is not RunStatus.RUNNING:
         return None
     heartbeat_at = summary.lease_until - timedelta(seconds=lease_seconds) if summary.lease_until else None
-    doing = await bus.find_current_action(tenant_id, run.id)
-    return LiveStatus(doing or CurrentAction("working", run.started_at or run.created_at), heartbeat_at)
+    return LiveStatus(action or CurrentAction("working", run.started_at or run.created_at), heartbeat_at)
 
 
 async def list_drafts(database: Database, bus: LiveBus, tenant_id: UUID, run_id: UUID) -> list[DraftPart]:

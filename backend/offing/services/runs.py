@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ import orjson
 
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
-from offing.core.errors import Conflict, InvalidInput
+from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.follow_up import FollowUp
 from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig, describe_engine, engine_to_digest_json, parse_engine
@@ -37,9 +38,19 @@ from offing.services.follow_ups import FollowUpRequest, keep_engines, merge_scop
 from offing.services.offline_runs import check_offline
 from offing.services.run_tool_policy import build_tool_policy
 from offing.storage import child_runs, runs, steps, tenants, threads
+from offing.storage.assumptions import WrongAssumptionError
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import NewRun, RunRow, budget_to_json
 from offing.tools.environment import extend_role
+
+
+@dataclass(frozen=True, slots=True)
+class RunIds:
+    """The ids of a run that somebody follows before it is stored, so that no event is missed."""
+
+    run_id: UUID
+    thread_id: UUID
+    """The thread that the run opens or continues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,8 @@ class RunRequest:
     """The protocol of the client, such as `langgraph`. `None` means Offing's own. Runs of others follow no report."""
     enqueued: bool = False
     """Whether the run waits for the earlier runs of its thread."""
+    ids: RunIds | None = None
+    """The ids of the run. `None` means new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +161,53 @@ async def _submit_run(
     graph = graph_registry.get_graph(graphs, request.graph)
     check_report_style(graph, request.report_style)
     check_interactions(graph, request.interactions)
-    default = default_engine or EngineConfig()
-    with runs.insert_errors(request.thread_id):
-        async with database.transaction(tenant_id, pipelined=True) as connection:
-            preset = await tenants.send_default_preset_query(connection, tenant_id) if checks_default_preset else None
-            stored = await providers.list_stored(connection)
-            if preset and await preset.read_name() is not None:
-                return None
-            if request.idempotency_key and (
-                earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
-            ):
-                return check_same_request(earlier, _hash_request(request))
-            sent_run, sent_steps = await send_run(connection, tenant_id, request, graphs, default, servers, stored)
-    run, first = await sent_run.read_run(), await sent_steps.read_steps()
-    # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
-    await notifier.dispatch_run(run.id)
-    return SubmittedRun(replace(run, last_seq=first[-1].seq), True, request.thread_id is None)
+    default, assumptions = default_engine or EngineConfig(), database.assumptions
+
+    async def submit(preset_check: _PresetCheck) -> SubmittedRun | None:
+        with runs.insert_errors(request.thread_id):
+            async with database.transaction(tenant_id, pipelined=True) as connection:
+                if await _has_default_preset(connection, tenant_id, preset_check):
+                    return None
+                if request.idempotency_key and (
+                    earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
+                ):
+                    return check_same_request(earlier, _hash_request(request))
+                sent_run, sent_steps = await send_run(connection, tenant_id, request, graphs, default, servers)
+        run, first = await sent_run.read_run(), await sent_steps.read_steps()
+        # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
+        await notifier.dispatch_run(run.id)
+        return SubmittedRun(replace(run, last_seq=first[-1].seq), True, request.thread_id is None)
+
+    if not checks_default_preset:
+        return await submit(_PresetCheck.NONE)
+    if assumptions.may_hold(tenant_id, tenant_id):
+        try:
+            with assumptions.check(tenant_id, tenant_id):
+                return await submit(_PresetCheck.ASSUMPTION)
+        except WrongAssumptionError:
+            return None
+        except (InvalidInput, NotFound):
+            pass  # the default preset may name what is missing
+    submitted = await submit(_PresetCheck.READ)
+    if submitted is not None:
+        assumptions.forget(tenant_id, tenant_id)
+    return submitted
+
+
+class _PresetCheck(Enum):
+    """How a transaction finds out whether there is a default preset."""
+
+    NONE = "none"
+    """It does not need to know."""
+    ASSUMPTION = "assumption"
+    """It fails if there is one, which costs no round trip."""
+    READ = "read"
+
+
+async def _has_default_preset(connection: Connection, tenant_id: UUID, check: _PresetCheck) -> bool:
+    if check is _PresetCheck.ASSUMPTION:
+        await tenants.send_default_preset_check(connection, tenant_id)
+    return check is _PresetCheck.READ and await tenants.find_default_preset(connection, tenant_id) is not None
 
 
 async def send_run(
@@ -173,7 +217,6 @@ async def send_run(
     graphs: Mapping[str, Graph],
     default_engine: EngineConfig,
     servers: McpServerRegistry | None,
-    providers_of_tenant: StoredProviders,
 ) -> tuple[runs.SentRun, steps.SentAppend]:
     """Store a run and its first step in the caller's transaction, which is inside `runs.insert_errors`.
 
@@ -181,9 +224,12 @@ async def send_run(
     """
     graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     request, follow_up = await _place_in_thread(connection, request, graph, graphs)
-    engines = choose_engines(graph, {**request.default_engines, **request.engines}, default_engine, providers_of_tenant)
+    requested = {**request.default_engines, **request.engines}
+    chosen = select_engines(graph, requested, default_engine)
+    stored = await providers.list_needed(connection, chosen.values())
+    engines = _complete_engines(graph, requested, chosen, stored)
     new = _build_run(request, graph, engines, digest, servers or McpServerRegistry())
-    check_offline(graph, request.scope, new.engines, providers_of_tenant, request.remote_library_model)
+    check_offline(graph, request.scope, new.engines, stored, request.remote_library_model)
     new = replace(new, follow_up=follow_up)
     new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
     if request.thread_id is None:
@@ -373,10 +419,10 @@ def _build_run(
     servers: McpServerRegistry,
 ) -> NewRun:
     policy = build_tool_policy(graph, request.scope, request.tool_policy, servers)
-    style = request.report_style
+    style, ids = request.report_style, request.ids or RunIds(new_id(), request.thread_id or new_id())
     return NewRun(
-        id=new_id(),
-        thread_id=request.thread_id or new_id(),
+        id=ids.run_id,
+        thread_id=request.thread_id or ids.thread_id,
         graph=graph.name,
         graph_version=graph.version,
         question=request.question,
@@ -410,7 +456,16 @@ def choose_engines(
     `stored` are the providers that the tenant has stored. Raises InvalidInput as `select_engines`, and for an engine
     at an address that is not allowed.
     """
-    chosen = select_engines(graph, requested, default)
+    return _complete_engines(graph, requested, select_engines(graph, requested, default), stored)
+
+
+def _complete_engines(
+    graph: Graph,
+    requested: Mapping[str, EngineConfig],
+    chosen: Mapping[str, EngineConfig],
+    stored: StoredProviders,
+) -> dict[str, EngineConfig]:
+    """Return the engines that `select_engines` chose, checked and with their token limits."""
     check_engines(chosen, stored=stored)
     roles = {role.name: role for role in graph.list_askable_roles(requested)}
     return {name: resolve_limits(roles[name], choice, stored) for name, choice in chosen.items()}

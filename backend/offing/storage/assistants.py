@@ -23,6 +23,8 @@ JOINED = "assistant a join assistant_version v on v.assistant_id = a.id and v.ve
 
 FIND = f"select {COLUMNS} from {JOINED} where a.id = %s"
 
+CHECK_NOT_STORED = "select 1 / (not exists (select from assistant where id = %s))::int"
+
 LIST = f"select {COLUMNS} from {JOINED} order by a.created_at desc, a.id desc"
 
 LIST_VERSIONS = """
@@ -75,6 +77,11 @@ async def find_assistant(connection: Connection, assistant_id: UUID) -> Assistan
 async def send_find(connection: Connection, assistant_id: UUID) -> "SentFind":
     """Find a stored assistant. In a pipelined transaction, this does not wait."""
     return SentFind(await connection.execute(FIND, (assistant_id,)))
+
+
+async def send_absence_check(connection: Connection, assistant_id: UUID) -> None:
+    """Let the transaction fail if the assistant is stored (`Assumptions.check`)."""
+    await connection.execute(CHECK_NOT_STORED, (assistant_id,))
 
 
 @dataclass(frozen=True, slots=True)

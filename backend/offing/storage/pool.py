@@ -22,6 +22,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from offing.cancellation import run_to_completion
 from offing.core.errors import OffingError, Unavailable
+from offing.storage.assumptions import Assumptions
 from offing.storage.buffered_pipeline import open_pipeline
 from offing.storage.connection_queue import ConnectionQueue, low_priority
 from offing.storage.fencing_sql import lease_errors
@@ -70,6 +71,8 @@ class Database:
         stall_seconds: float = 30.0,
     ) -> None:
         session = f"{SESSION_OPTIONS} -c idle_in_transaction_session_timeout={round(stall_seconds * 1000)}"
+        self.assumptions = Assumptions()
+        """What transactions of this process may assume."""
         self._queue, self._queue_seconds = ConnectionQueue(max_connections), queue_seconds
         self._returning = set[asyncio.Future[None]]()
         self._pool = AsyncConnectionPool[_PooledConnection](

@@ -4,9 +4,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
-from psycopg import AsyncCursor
-from psycopg.rows import TupleRow
-
 from offing.storage.pool import Connection
 
 GET_TENANT = """
@@ -16,6 +13,8 @@ GET_TENANT = """
 """
 
 GET_DEFAULT_PRESET = "select default_preset from tenant where id = %s"
+
+CHECK_NO_DEFAULT_PRESET = "select 1 / (default_preset is null)::int from tenant where id = %s"
 
 SET_TRAINING_OPT_IN = "update tenant set training_opt_in = %s where id = %s"
 
@@ -41,22 +40,16 @@ async def get_tenant(connection: Connection, tenant_id: UUID) -> TenantRow:
     return TenantRow(*row)
 
 
-class SentPresetQuery:
-    """A query of the default preset that may be waiting in a pipeline."""
-
-    def __init__(self, cursor: AsyncCursor[TupleRow]) -> None:
-        self._cursor = cursor
-
-    async def read_name(self) -> str | None:
-        """Return the name. `None` means that there is no default preset."""
-        row = await self._cursor.fetchone()
-        assert row is not None, "the transaction's tenant exists"
-        return row[0]
+async def find_default_preset(connection: Connection, tenant_id: UUID) -> str | None:
+    """Return the preset of new questions. `None` means that there is none."""
+    row = await (await connection.execute(GET_DEFAULT_PRESET, (tenant_id,))).fetchone()
+    assert row is not None, "the transaction's tenant exists"
+    return row[0]
 
 
-async def send_default_preset_query(connection: Connection, tenant_id: UUID) -> SentPresetQuery:
-    """Ask for the preset of new questions. In a pipelined transaction, this does not wait."""
-    return SentPresetQuery(await connection.execute(GET_DEFAULT_PRESET, (tenant_id,)))
+async def send_default_preset_check(connection: Connection, tenant_id: UUID) -> None:
+    """Let the transaction fail if there is a default preset (`Assumptions.check`)."""
+    await connection.execute(CHECK_NO_DEFAULT_PRESET, (tenant_id,))
 
 
 async def set_training_opt_in(connection: Connection, tenant_id: UUID, opt_in: bool) -> None:

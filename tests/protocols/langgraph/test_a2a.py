@@ -8,7 +8,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from offing.bus.run_streams import KeptEvent, StreamEvent
+from offing.bus.stream_messages import KeptEvent, StreamEvent
 from offing.clock import new_id
 from offing.protocols.langgraph.a2a_streams import StreamedAnswer
 from offing.services import access

@@ -84,3 +84,15 @@ async def test_an_assistants_configuration_reaches_the_graph(client: Client) -> 
     assistant = await client.assistants.create("trail", config={"recursion_limit": 1})
     result = await client.runs.wait(None, assistant["assistant_id"], input={"seen": []}, raise_error=False)
     assert result["__error__"]["error"] == "GraphRecursionError"
+
+
+async def test_a_graphs_own_assistant_that_was_changed_is_used_by_the_next_run(client: Client) -> None:
+    name = str(uuid5(NAMESPACE, "trail"))
+    for _ in range(2):
+        assert "__error__" not in await client.runs.wait(None, "trail", input={"seen": []}, raise_error=False)
+    await client.assistants.update(name, config={"recursion_limit": 1})
+    for _ in range(2):  # the second one is read first, because the first one has found the exception
+        result = await client.runs.wait(None, "trail", input={"seen": []}, raise_error=False)
+        assert result["__error__"]["error"] == "GraphRecursionError"
+    await client.assistants.set_latest(name, 1)
+    assert "__error__" not in await client.runs.wait(None, name, input={"seen": []}, raise_error=False)

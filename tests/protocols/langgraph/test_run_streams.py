@@ -2,13 +2,15 @@
 
 from uuid import UUID
 
-from offing.bus.run_streams import FIRST_ID, RunStreams, StreamEvent, StreamSender
+from offing.bus.live import LiveBus
+from offing.bus.run_streams import RunStreams, StreamReader, StreamSender
 from offing.bus.stream_fences import Appended, BatchCounter
+from offing.bus.stream_messages import FIRST_ID, KeptEvent, StreamEvent, StreamMessage
 from offing.clock import new_id
 from offing.core.run import FencingToken
-from tests.api.test_live_bus import Valkey, valkey
+from tests.api.test_live_bus import Valkey, patient, valkey
 
-__all__ = ["valkey"]
+__all__ = ["patient", "valkey"]
 
 TENANT, THREAD, RUN = new_id(), new_id(), new_id()
 
@@ -65,3 +67,57 @@ async def test_a_claim_adds_nothing_after_a_later_one_or_an_end(valkey: Valkey) 
 
 def _send_as(streams: RunStreams, *, claim: int, run: UUID = RUN, epoch: int = 0) -> StreamSender:
     return StreamSender(streams, THREAD, FencingToken(TENANT, run, claim, epoch=epoch))
+
+
+async def test_a_reader_takes_events_from_messages_that_follow_each_other(valkey: Valkey) -> None:
+    async with RunStreams(valkey.url) as streams, LiveBus(valkey.url) as bus:
+        batches, reader = BatchCounter(1), _open_reader(streams)
+        async with bus.subscribe_stream(TENANT, THREAD) as notices:
+            data = '{"text":"\\n✓"}'.encode()
+            for number in range(3):
+                events = [StreamEvent("values", data, number), StreamEvent("custom|a", b"[]", number)]
+                await streams.append(TENANT, THREAD, RUN, events, batches.next())
+            read = list[KeptEvent]()
+            while len(read) < 6:
+                notice = await notices.next(5)
+                if isinstance(notice, StreamMessage):
+                    assert notice.follows(reader.last_id)
+                    await streams.delete_events(
+                        TENANT, THREAD, [one.id for one in notice.events]
+                    )  # so that no read helps
+                    read += await reader.read(notice)
+                    assert await reader.read(notice) == []  # the same message again
+    assert [one.event for one in read[:2]] == [StreamEvent("values", data, 0), StreamEvent("custom|a", b"[]", 0)]
+    assert {(one.run_id, one.claim) for one in read} == {(RUN, 1)}
+
+
+async def test_a_reader_that_missed_a_message_reads_the_stream(valkey: Valkey) -> None:
+    async with RunStreams(valkey.url) as streams:
+        batches, run = BatchCounter(1), new_id()
+        for number in (b"1", b"2", b"3"):
+            await streams.append(TENANT, THREAD, run, [StreamEvent("values", number)], batches.next())
+        entries = await streams.read_after(TENANT, THREAD, FIRST_ID)
+        later = StreamMessage(entries[1].id, [entries[2]])
+        assert [one.event.data for one in await _open_reader(streams).read(later)] == [b"1", b"2", b"3"]
+        assert [one.event.data for one in await _open_reader(streams, entries[0].id).read(later)] == [b"2", b"3"]
+        assert [one.event.data for one in await _open_reader(streams, entries[1].id).read(later)] == [b"3"]
+        unknown = StreamMessage("", [entries[2]])
+        assert [one.event.data for one in await _open_reader(streams).read(unknown)] == [b"1", b"2", b"3"]
+
+
+async def test_events_that_are_too_large_for_a_message_are_read(valkey: Valkey) -> None:
+    large = [StreamEvent("values", b"1"), StreamEvent("values", b'"%s"' % (b"a" * 9000))]
+    async with (
+        RunStreams(valkey.url) as streams,
+        LiveBus(valkey.url) as bus,
+        bus.subscribe_stream(TENANT, THREAD) as notices,
+    ):
+        await streams.append(TENANT, THREAD, RUN, large, BatchCounter(1).next())
+        while not isinstance(notice := await notices.next(5), StreamMessage):
+            pass
+        assert notice.events == []
+        assert [one.event for one in await _open_reader(streams).read(notice)] == large
+
+
+def _open_reader(streams: RunStreams, last_id: str = FIRST_ID) -> StreamReader:
+    return StreamReader(streams, TENANT, THREAD, last_id)

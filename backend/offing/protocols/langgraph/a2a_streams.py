@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import orjson
 
-from offing.bus.run_streams import KeptEvent
+from offing.bus.stream_messages import KeptEvent
 from offing.kernel.langgraph_json import dump_json
 from offing.protocols.langgraph.a2a_messages import (
     read_text,

@@ -5,15 +5,17 @@ import logging
 import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from offing.bus.live import BusEvent, ResyncEvent, StepsEvent, Subscriber
-from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent
+from offing.bus.run_streams import END_EVENT, StreamReader
+from offing.bus.stream_messages import FIRST_ID, KeptEvent
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
@@ -35,6 +37,9 @@ END_SECONDS = 2.0
 
 MIN_END_READS = 10
 """Number of times that it looks for them, if it hears of none."""
+
+LAST_MESSAGE_SECONDS = 0.05
+"""Time for which the message with the last events is awaited after the end was announced."""
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -58,6 +63,8 @@ class RunFeed:
     """The stream modes that it wants. `None` means all that the run streams."""
     is_new: bool = False
     """Whether this request made the run. If it has ended already, its events are in the stream."""
+    notices: Subscriber | None = None
+    """A subscription to its stream that began before the run. `None` means that the feed subscribes itself."""
 
     async def read_events(self) -> AsyncGenerator[bytes]:
         """Return the events of the run until it ends, as server-sent events.
@@ -77,21 +84,25 @@ class RunFeed:
 
     async def follow(self) -> AsyncGenerator[KeptEvent | None]:
         """Return the events after `after_id`. `None` is a sign of life."""
-        context, tenant, last = self.caller.context, self.caller.tenant_id, self.after_id
+        context, tenant = self.caller.context, self.caller.tenant_id
+        reader = StreamReader(context.run_streams, tenant, self.run.thread_id, self.after_id)
         checked_at = time.monotonic() if self.is_new else -math.inf
-        async with context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
-            notice: BusEvent | None = ResyncEvent()
+        subscription = nullcontext(self.notices) if self.notices else None
+        async with subscription or context.bus.subscribe_stream(tenant, self.run.thread_id, self.run.id) as notices:
+            notice = await notices.next(HEARTBEAT_SECONDS) if self.notices else ResyncEvent()
             while True:
-                batch = await context.run_streams.read_after(tenant, self.run.thread_id, last)
+                batch = await reader.read(notice)
                 own, has_ended = self._select_own(batch)
                 for entry in own:
                     yield entry
                 if has_ended:
                     return
-                last = batch[-1].id if batch else last
+                if reader.is_behind:
+                    notice = None
+                    continue
                 is_quiet = not batch and time.monotonic() >= checked_at + CHECK_SECONDS
                 if context.bus.is_closing or _is_end(notice) or (is_quiet and await self._has_ended()):
-                    async for entry in self._read_rest(last, notices):
+                    async for entry in self._read_rest(reader, notices):
                         yield entry
                     return
                 if is_quiet:
@@ -100,20 +111,25 @@ class RunFeed:
                     yield None
                 notice = await notices.next(HEARTBEAT_SECONDS)
 
-    async def _read_rest(self, last: str, notices: Subscriber) -> AsyncGenerator[KeptEvent]:
-        """Return the events that came between the last read and the end, which its worker announces afterwards."""
+    async def _read_rest(self, reader: StreamReader, notices: Subscriber) -> AsyncGenerator[KeptEvent]:
+        """Return the events that came between the last read and the end.
+
+        The worker sends them as it announces the end, so that their message is awaited before the stream is read.
+        """
         streams, tenant, until = self.caller.context.run_streams, self.caller.tenant_id, time.monotonic() + END_SECONDS
+        notice = await notices.next(LAST_MESSAGE_SECONDS)
         while True:
-            batch = await streams.read_after(tenant, self.run.thread_id, last)
+            batch = await reader.read(notice)
             own, has_ended = self._select_own(batch)
             for entry in own:
                 yield entry
             if has_ended or (not batch and await streams.find_last_id(tenant, self.run.thread_id) == FIRST_ID):
                 return
-            last = batch[-1].id if batch else last
             if (remaining_seconds := until - time.monotonic()) <= 0:
                 return
-            await notices.next(min(remaining_seconds, END_SECONDS / MIN_END_READS))
+            notice = (
+                None if reader.is_behind else await notices.next(min(remaining_seconds, END_SECONDS / MIN_END_READS))
+            )
 
     def _select_own(self, batch: Sequence[KeptEvent]) -> tuple[list[KeptEvent], bool]:
         """Return the events of this run in a batch of its thread, and whether its end is among them."""
@@ -155,9 +171,16 @@ class FeedResponse(StreamingResponse):
         *,
         on_disconnect: OnDisconnect | None,
         headers: Mapping[str, str],
+        subscription: AbstractAsyncContextManager[object] | None = None,
         **more: Any,
     ) -> None:
+        """`subscription` ends with the response."""
         super().__init__(_watch(chunks, on_disconnect), headers={**HEADERS, **headers}, **more)
+        self._subscription = subscription
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._subscription or nullcontext():
+            await super().__call__(scope, receive, send)
 
 
 async def _watch(chunks: AsyncGenerator[bytes], on_disconnect: OnDisconnect | None) -> AsyncGenerator[bytes]:
@@ -194,18 +217,26 @@ class RunResult:
     """Its output, or its error under `__error__`."""
 
 
-async def wait_for_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[bytes]:
+async def wait_for_result(
+    caller: Caller, run: LangGraphRunRow, notices: Subscriber | None = None
+) -> AsyncGenerator[bytes]:
     """Return signs of life while a run is active, then its result as JSON."""
-    async with aclosing(follow_result(caller, run)) as results:
+    async with aclosing(follow_result(caller, run, notices)) as results:
         async for result in results:
             yield b"\n" if result is None else dump_json(result.output)
 
 
-async def follow_result(caller: Caller, run: LangGraphRunRow) -> AsyncGenerator[RunResult | None]:
-    """Return signs of life, which are `None`, while a run is active, then its result. It is missing at a shutdown."""
+async def follow_result(
+    caller: Caller, run: LangGraphRunRow, early: Subscriber | None = None
+) -> AsyncGenerator[RunResult | None]:
+    """Return signs of life, which are `None`, while a run is active, then its result. It is missing at a shutdown.
+
+    `early` is a subscription that began before the run. `None` means that this subscribes itself.
+    """
     context, heartbeat_at = caller.context, time.monotonic() + HEARTBEAT_SECONDS
-    async with context.bus.subscribe(caller.tenant_id, [run.id]) as notices:
-        notice: BusEvent | None = ResyncEvent()
+    subscription = nullcontext(early) if early else context.bus.subscribe(caller.tenant_id, [run.id])
+    async with subscription as notices:
+        notice = await notices.next(HEARTBEAT_SECONDS) if early else ResyncEvent()
         while True:
             if run_summaries.is_possible_end(notice):
                 run = await langgraph_runs.get_run(caller.database, caller.tenant_id, None, run.id)

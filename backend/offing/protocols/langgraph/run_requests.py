@@ -1,12 +1,15 @@
 """Requests for runs: from their bodies to stored runs, and to what their clients follow."""
 
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from offing.bus.run_streams import FIRST_ID, find_position
+from offing.bus.live import Subscriber
+from offing.bus.run_streams import find_position
+from offing.bus.stream_messages import FIRST_ID
+from offing.clock import new_id
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
 from offing.protocols.langgraph.access import allow, check_assistant, check_metadata
@@ -18,23 +21,44 @@ from offing.protocols.langgraph.state_updates import locate_checkpoint
 from offing.services import langgraph_assistants, langgraph_runs, langgraph_threads
 from offing.services.langgraph_assistants import add_assistant
 from offing.services.langgraph_runs import NewLangGraphRun
+from offing.services.runs import RunIds
 from offing.services.webhooks import check_address
 from offing.storage.assistants import AssistantRow
+from offing.storage.assumptions import WrongAssumptionError
 from offing.storage.langgraph_runs import LangGraphRunRow
 from offing.web.guard import add_ports
 
 
 async def create_run(
-    caller: Caller, thread_id: UUID | None, body: RunIn, *, streams_thread: bool = False
+    caller: Caller, thread_id: UUID | None, body: RunIn, *, streams_thread: bool = False, ids: RunIds | None = None
 ) -> LangGraphRunRow:
-    """Store a run of an assistant. `thread_id` `None` means a thread of its own.
+    """Store a run of an assistant. `thread_id` `None` means a thread of its own, and `ids` `None` new ids.
 
     `streams_thread`: the run streams for the thread-centric protocol.
     """
     _check_combination(thread_id, body)
-    assistant = await langgraph_assistants.get_assistant(
-        caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id
-    )
+    named = (caller.database, caller.tenant_id, caller.context.graphs, body.assistant_id)
+    # What a handler is asked, and the runs that a rollback deletes, must not depend on an assumption.
+    may_assume = caller.principal.authorize is None and body.multitask_strategy != Multitask.ROLLBACK
+    if may_assume and (assumed := langgraph_assistants.assume_assistant(*named)) is not None:
+        try:
+            return await _store_run(caller, thread_id, body, assumed, streams_thread, ids, assumes_not_stored=True)
+        except (WrongAssumptionError, InvalidInput, NotFound):
+            pass  # the assistant that is stored may do what its graph's own one does not
+    assistant = await langgraph_assistants.get_assistant(*named)
+    return await _store_run(caller, thread_id, body, assistant, streams_thread, ids)
+
+
+async def _store_run(
+    caller: Caller,
+    thread_id: UUID | None,
+    body: RunIn,
+    assistant: AssistantRow,
+    streams_thread: bool,
+    ids: RunIds | None,
+    *,
+    assumes_not_stored: bool = False,
+) -> LangGraphRunRow:
     metadata = await _authorize_run(caller, thread_id, assistant, body)
     new = NewLangGraphRun(
         assistant.graph,
@@ -52,6 +76,8 @@ async def create_run(
         thread_metadata={} if caller.principal.authorize is None else metadata,
         delay_seconds=body.after_seconds or 0.0,
         webhook=await check_webhook(caller, body.webhook),
+        assumes_not_stored=assumes_not_stored,
+        ids=ids,
     )
     return await langgraph_runs.create_run(caller.context.platform, caller.tenant_id, new)
 
@@ -150,6 +176,37 @@ def describe_location(run: LangGraphRunRow, following: str = "") -> Mapping[str,
     return {"Content-Location": path, **location}
 
 
+async def stream_new_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> FeedResponse:
+    """Create a run and return a response that streams its events. Raises as `create_run`.
+
+    It subscribes before the run is stored, so that nothing has to be read afterwards.
+    """
+    async with AsyncExitStack() as until_created:
+        ids, bus = RunIds(new_id(), thread_id or new_id()), caller.context.bus
+        subscription = bus.subscribe_stream(caller.tenant_id, ids.thread_id, ids.run_id, waits=False)
+        notices = await until_created.enter_async_context(subscription)
+        run = await create_run(caller, thread_id, body, ids=ids)
+        feed = RunFeed(
+            caller, run, find_position(run.created_at), is_new=True, notices=notices if notices.is_confirmed else None
+        )
+        return _respond_feed(feed, cancels=body.on_disconnect == "cancel", subscription=until_created.pop_all())
+
+
+async def wait_for_new_run(caller: Caller, thread_id: UUID | None, body: RunIn) -> FeedResponse:
+    """Create a run and return a response with its result. Raises as `create_run`. It subscribes as `stream_new_run`."""
+    async with AsyncExitStack() as until_created:
+        ids, bus = RunIds(new_id(), thread_id or new_id()), caller.context.bus
+        notices = await until_created.enter_async_context(bus.subscribe(caller.tenant_id, [ids.run_id], waits=False))
+        run = await create_run(caller, thread_id, body, ids=ids)
+        return respond_result(
+            caller,
+            run,
+            cancels=body.on_disconnect == "cancel",
+            notices=notices if notices.is_confirmed else None,
+            subscription=until_created.pop_all(),
+        )
+
+
 def respond_stream(
     caller: Caller,
     run: LangGraphRunRow,
@@ -157,27 +214,40 @@ def respond_stream(
     after_id: str = FIRST_ID,
     modes: frozenset[str] | None = None,
     cancels: bool = False,
-    is_new: bool = False,
 ) -> FeedResponse:
-    """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves.
+    """Return a response that streams the events of a run. `cancels`: the run ends if the client leaves."""
+    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes)
+    return _respond_feed(feed, cancels=cancels)
 
-    `is_new`: this request made the run.
-    """
-    feed = RunFeed(caller, run, find_position(run.created_at) if after_id == FIRST_ID else after_id, modes, is_new)
+
+def _respond_feed(feed: RunFeed, *, cancels: bool, subscription: AsyncExitStack | None = None) -> FeedResponse:
     return FeedResponse(
         feed.read_events(),
-        on_disconnect=_canceller(caller, run) if cancels else None,
-        headers=describe_location(run, "stream"),
+        on_disconnect=_canceller(feed.caller, feed.run) if cancels else None,
+        headers=describe_location(feed.run, "stream"),
+        subscription=subscription,
         media_type="text/event-stream",
     )
 
 
-def respond_result(caller: Caller, run: LangGraphRunRow, *, cancels: bool = False) -> FeedResponse:
-    """Return a response with the result of a run, once it has ended."""
+def respond_result(
+    caller: Caller,
+    run: LangGraphRunRow,
+    *,
+    cancels: bool = False,
+    notices: Subscriber | None = None,
+    subscription: AsyncExitStack | None = None,
+) -> FeedResponse:
+    """Return a response with the result of a run, once it has ended.
+
+    `notices` have all events of the run, from a `subscription` that ends with the response. `None` means that it
+    subscribes itself.
+    """
     return FeedResponse(
-        wait_for_result(caller, run),
+        wait_for_result(caller, run, notices),
         on_disconnect=_canceller(caller, run) if cancels else None,
         headers=describe_location(run, "join"),
+        subscription=subscription,
         media_type="application/json",
     )
 

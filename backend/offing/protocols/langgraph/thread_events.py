@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import orjson
 
-from offing.bus.run_streams import KeptEvent
+from offing.bus.stream_messages import KeptEvent
 from offing.kernel.thread_events import CUSTOM, ENDS, INPUT_REQUESTED, LIFECYCLE, MESSAGES, SHARED_MODES, THREAD_EVENT
 
 CHANNELS = frozenset({"values", "updates", "messages", "tools", "lifecycle", "input", "checkpoints", "tasks", "custom"})

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from langgraph.types import Interrupt
 
-from offing.bus.run_streams import END_EVENT, FIRST_ID, KeptEvent, StreamEvent, find_position
+from offing.bus.run_streams import END_EVENT, StreamReader, find_position
+from offing.bus.stream_messages import FIRST_ID, KeptEvent, StreamEvent
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import CANCELLED_MESSAGE, describe_end
@@ -101,27 +102,28 @@ class ThreadFeed:
 
 async def follow_thread(caller: Caller, thread_id: UUID, start: StreamStart) -> AsyncGenerator[KeptEvent | None]:
     """Return the events of a thread as they come. They never end. `None` is a sign of life."""
-    context, tenant, last, awaited = caller.context, caller.tenant_id, start.after_id, start.run_id
+    context, tenant, awaited = caller.context, caller.tenant_id, start.run_id
+    reader, notice = StreamReader(context.run_streams, tenant, thread_id, start.after_id), None
     ends, clock = _MissingEnds(caller, thread_id), asyncio.get_running_loop().time
     checked_at = clock()
     async with context.bus.subscribe_stream(tenant, thread_id) as notices:
         while not context.bus.is_closing:
-            batch = await context.run_streams.read_after(tenant, thread_id, last)
+            batch = await reader.read(notice)
             for entry in batch:
-                last = entry.id
                 ends.note(entry)
                 if awaited is None or entry.run_id == awaited:
                     awaited = None
                     yield entry
-            if batch:
+            if reader.is_behind:
+                notice = None
                 continue
             awaited = None
-            if clock() - checked_at >= CHECK_SECONDS:
+            if not batch and clock() - checked_at >= CHECK_SECONDS:
                 checked_at = clock()
                 yield None
                 await caller.principal.reauthenticate()
                 await ends.announce()
-            await notices.next(CHECK_SECONDS)
+            notice = await notices.next(CHECK_SECONDS)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
-from offing.bus.run_streams import END_EVENT, KeptEvent
+from offing.bus.run_streams import END_EVENT
+from offing.bus.stream_messages import KeptEvent
 from offing.kernel.langgraph_json import dump_json
 from offing.kernel.thread_events import THREAD_EVENT
 from offing.protocols.langgraph.context import Caller

@@ -11,7 +11,14 @@ from offing.protocols.langgraph.bodies import STREAM_MODES, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
 from offing.protocols.langgraph.rendering import respond_json
 from offing.protocols.langgraph.run_feeds import parse_last_event_id
-from offing.protocols.langgraph.run_requests import create_run, describe_location, respond_result, respond_stream
+from offing.protocols.langgraph.run_requests import (
+    create_run,
+    describe_location,
+    respond_result,
+    respond_stream,
+    stream_new_run,
+    wait_for_new_run,
+)
 from offing.services import langgraph_runs, run_deletion
 from offing.services.langgraph_run_json import find_run_status, render_run
 
@@ -30,15 +37,13 @@ async def start_run(caller: CurrentCaller, thread_id: UUID, body: RunIn) -> Resp
 @router.post("/stream")
 async def stream_run(caller: CurrentCaller, thread_id: UUID, body: RunIn) -> Response:
     """Create a run and stream its events."""
-    run = await create_run(caller, thread_id, body)
-    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel", is_new=True)
+    return await stream_new_run(caller, thread_id, body)
 
 
 @router.post("/wait")
 async def wait_for_run(caller: CurrentCaller, thread_id: UUID, body: RunIn) -> Response:
     """Create a run and return its result."""
-    run = await create_run(caller, thread_id, body)
-    return respond_result(caller, run, cancels=body.on_disconnect == "cancel")
+    return await wait_for_new_run(caller, thread_id, body)
 
 
 @router.get("")

@@ -10,7 +10,7 @@ from offing.protocols.langgraph.access import check_thread
 from offing.protocols.langgraph.bodies import CancelMany, RunIn
 from offing.protocols.langgraph.context import CurrentCaller
 from offing.protocols.langgraph.rendering import respond_json
-from offing.protocols.langgraph.run_requests import create_run, describe_location, respond_result, respond_stream
+from offing.protocols.langgraph.run_requests import create_run, describe_location, stream_new_run, wait_for_new_run
 from offing.services import langgraph_runs
 from offing.services.langgraph_run_json import find_run_status, render_run
 
@@ -27,15 +27,13 @@ async def start_run(caller: CurrentCaller, body: RunIn) -> Response:
 @router.post("/stream")
 async def stream_run(caller: CurrentCaller, body: RunIn) -> Response:
     """Create a run in a thread of its own, and stream its events."""
-    run = await create_run(caller, None, body)
-    return respond_stream(caller, run, cancels=body.on_disconnect == "cancel", is_new=True)
+    return await stream_new_run(caller, None, body)
 
 
 @router.post("/wait")
 async def wait_for_run(caller: CurrentCaller, body: RunIn) -> Response:
     """Create a run in a thread of its own, and return its result."""
-    run = await create_run(caller, None, body)
-    return respond_result(caller, run, cancels=body.on_disconnect == "cancel")
+    return await wait_for_new_run(caller, None, body)
 
 
 @router.post("/batch")
