@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-VOCABULARY_SIZE = 480
+VOCABULARY_SIZE = 400
 
 PAD, BEGIN, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
@@ -48,12 +48,12 @@ def create_chat_policy(folder: Path, texts: Sequence[str], *, seed: int = 0) -> 
     tokenizer.save_pretrained(folder)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
-        hidden_size=16,
-        intermediate_size=24,
+        hidden_size=32,
+        intermediate_size=48,
         num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=1,
-        head_dim=8,
+        head_dim=16,
         max_position_embeddings=32_768,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
