@@ -173,17 +173,20 @@ async def start_batches(
     experiment: Experiment,
     *,
     graphs: Mapping[str, Graph],
-    judge_budget: JudgeBudget = NO_JUDGE_LIMIT,
+    judge_budget: JudgeBudget | None = None,
     slice_max_turns: int = 64,
     servers: McpServerRegistry | None = None,
 ) -> list[UUID]:
     """Request the rollouts of all configurations, and return the ids of their batches. It may be repeated.
 
-    `judge_budget` is that of the request. A batch that exists keeps its own. Raises Conflict if a graph has changed since the experiment was created, and for a policy version whose files are
-    damaged.
+    A batch that exists keeps its judge budget. `judge_budget` is that of the request; `None` means that of a batch
+    which exists. Raises Conflict if there is none and judges are needed, if a graph has changed since the experiment
+    was created, and for a policy version whose files are damaged.
     """
     async with database.transaction(tenant_id) as connection:
         task_ids = [task.id for task in await experiments.list_tasks(connection, experiment.row.id)]
+    if judge_budget is None:
+        judge_budget = await _find_judge_budget(database, tenant_id, experiment)
     batch_ids = list[UUID]()
     for one in experiment.configurations:
         _check_graph(one, graphs)
@@ -196,6 +199,16 @@ async def start_batches(
             await experiments.set_batch(connection, experiment.row.id, one.number, created.batch.id)
         batch_ids.append(created.batch.id)
     return batch_ids
+
+
+async def _find_judge_budget(database: Database, tenant_id: UUID, experiment: Experiment) -> JudgeBudget:
+    """Return the judge budget of an experiment from its batches, which all have the same one."""
+    for status in await list_batch_statuses(database, tenant_id, experiment):
+        return status.batch.judge_budget
+    if experiment.row.judge is None and not any("engine" in one["options"] for one in experiment.row.scorers):
+        return NO_JUDGE_LIMIT
+    problem = f"No rollout of the experiment {experiment.row.id} was requested, so its judge budget is not stored."
+    raise Conflict(problem, "Run the same `offing evaluate` command again, which continues the experiment.")
 
 
 async def list_batch_statuses(database: Database, tenant_id: UUID, experiment: Experiment) -> list[BatchStatus]:

@@ -1,6 +1,7 @@
 """The prompt format `compact-report`: agents of a world write the answer of their report and what states it."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offing.core.errors import InvalidInput
-from offing.core.step import StepKind
 from offing.sdk import Graph, InvalidOutput, PromptFormat, ReportDraft, SpanKind
-from offing.tools.environment import extend_role
 from offing_graphs.hiper import graph as hiper
 from offing_graphs.hiper import schemas as hiper_schemas
 from offing_graphs.iterresearch import graph as iterresearch
@@ -18,7 +17,6 @@ from offing_graphs.iterresearch.schemas import Call, Round, ToolObservation, Tur
 from offing_graphs.memact import graph as memact
 from offing_graphs.memact import schemas as memact_schemas
 from offing_graphs.memact import supo
-from offing_graphs.shared.schemas import MemoryRecord
 from offing_world.compact_notation import VOCABULARY
 from offing_world.hiper import compact_report as hiper_format
 from offing_world.iterresearch import compact_report as iterresearch_format
@@ -70,7 +68,14 @@ def memact_input(**more: Any) -> memact_schemas.AgentInput:
     def record(n: int, act: memact_schemas.Act, found: dict[str, Any] | None) -> memact_schemas.ContextRecord:
         finding = found and memact_schemas.ToolFinding(tool=act.tool, args=act.args, status="ok", content=found)
         return memact_schemas.ContextRecord(
-            id=f"r{n}", turn=n, seq=n, action=act, observation="", in_segment=True, ok=act.tool != "oak", finding=finding
+            id=f"r{n}",
+            turn=n,
+            seq=n,
+            action=act,
+            observation="",
+            in_segment=True,
+            ok=act.tool != "oak",
+            finding=finding,
         )
 
     look_up = memact_schemas.Act(tool="birch", args={"relation": "home", "entity": "Velan Torsk"})
@@ -133,14 +138,161 @@ async def test_a_run_reports_what_its_agent_wrote_in_words_of_the_vocabulary(nam
     assert prompts <= set(VOCABULARY)
 
 
-@pytest.mark.parametrize("name", ROLES)
-@pytest.mark.parametrize("rule", ["oracle", "random"])
-async def test_what_rules_write_is_read_again_as_the_same_output(name: str, rule: str) -> None:
-    graph, role_name = ROLES[name]
-    (role,) = [extend_role(one) for one in graph.roles]
-    written = role.find_format("compact-report")
-    assert written is not None
-    assert role.name == role_name
-    done = await written_trial(name, rule, hops=4, turns=9)
-    outputs = [s for s in done.ctx.steps if s.kind is StepKind.ROLE_CALL]
-    assert len(outputs) == len(done.ctx.role_calls)
+async def test_a_written_answer_is_the_runs_answer_also_where_it_is_wrong() -> None:
+    graph, role = ROLES["hiper"]
+    task = next(one for one in held_out(200) if one.hops == 2)
+
+    def answer_at_once(inputs: hiper_schemas.AgentInput) -> hiper_schemas.Turn:
+        turn = hiper_format.parse_report_turn("SWITCH r0 answer e0", inputs)
+        assert not isinstance(turn, InvalidOutput)
+        return turn
+
+    done = await trial(graph, task, "oracle", prompt_formats={role: "compact-report"}, engines={role: answer_at_once})
+    assert done.ctx.report.answer is not None
+    assert done.ctx.report.answer.text in task.question
+    assert not done.right
+
+
+async def test_a_prompt_of_hiper_only_grows_and_says_the_word_of_each_record() -> None:
+    done = await written_trial("hiper", "random", turns=6)
+    prompts = [[message.text for message in call.messages] for call in done.ctx.role_calls]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(prompts[:-1]))
+    observed = [message.text.split()[0] for message in done.ctx.role_calls[-1].messages[2::2]]
+    assert observed == [f"m{n}" for n in range(len(observed))]
+
+
+# What is read.
+
+
+CASES: list[tuple[PromptFormat[Any, Any], Any, str, str, list[str]]] = [
+    (
+        hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 answer e2 m2", "Mira Olden",
+        ["teacher of Velan Torsk: Mira Olden."],
+    ),
+    (
+        hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "SWITCH r1 answer e1 m2 m0", "Marel Hollow",
+        ["teacher of Velan Torsk: Mira Olden.", "home of Velan Torsk: Marel Hollow."],
+    ),
+    (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 answer unknown", "unknown", []),
+    (
+        memact_format.COMPACT_REPORT_FORMAT, memact_input(), "answer e2 m1 summary", "Mira Olden",
+        ["teacher of Velan Torsk: Mira Olden.", "born of Velan Torsk: 1204."],
+    ),
+    (memact_format.COMPACT_REPORT_FORMAT, memact_input(), "answer 1 2 0 4 m0", "1204",
+     ["home of Velan Torsk: Marel Hollow."]),
+    (
+        iterresearch_format.COMPACT_REPORT_FORMAT, workspace(),
+        "report r1 e0 e1 | r0 e0 e2 answer e2 m1", "Mira Olden", ["teacher of Velan Torsk: Mira Olden."],
+    ),
+    (
+        iterresearch_format.COMPACT_REPORT_FORMAT, workspace(TurnPhase.FINAL),
+        "report none answer not answerable", "not answerable", [],
+    ),
+]  # fmt: skip
+
+
+def draft_of(output: Any) -> ReportDraft | None:
+    return output.action.report if isinstance(output, hiper_schemas.Turn) else output.answer
+
+
+@pytest.mark.parametrize(("prompt_format", "inputs", "text", "answer", "stated"), CASES)
+def test_the_report_has_the_answer_and_the_sentences_that_the_agent_wrote_and_no_other(
+    prompt_format: PromptFormat[Any, Any], inputs: Any, text: str, answer: str, stated: list[str]
+) -> None:
+    output = prompt_format.parse(text, inputs)
+    assert not isinstance(output, InvalidOutput), output
+    draft = draft_of(output)
+    assert draft is not None
+    assert (draft.answer, sentences(draft)) == (answer, stated)
+    assert prompt_format.write is not None
+    assert prompt_format.write(output, inputs) == text
+    assert prompt_format.parse(prompt_format.write(output, inputs), inputs) == output
+
+
+HOSTILE = ["answer", "answer m0", "answer e9", "answer e2 m9", "answer e2 m0 m0", "answer e2 m0 e1", "answer e2 now"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_words_that_are_no_answer_are_rejected(text: str) -> None:
+    for prompt_format, inputs, before in (
+        (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 "),
+        (memact_format.COMPACT_REPORT_FORMAT, memact_input(), ""),
+        (iterresearch_format.COMPACT_REPORT_FORMAT, workspace(), "report r1 e0 e1 "),
+    ):
+        assert isinstance(prompt_format.parse(before + text, inputs), InvalidOutput)
+
+
+def test_a_failed_call_cannot_be_cited() -> None:
+    hiper_text, memact_text = "KEEP r0 answer e2 m1", "answer e2 m2"
+    assert isinstance(hiper_format.parse_report_turn(hiper_text, hiper_input()), InvalidOutput)
+    assert isinstance(memact_format.parse_action(memact_text, memact_input()), InvalidOutput)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "t0 r0 e0",
+        "report",
+        "report t0 r0 e0",
+        "report none",
+        "report none action t0 r0",
+        "report none action t0 r0 e9",
+        "report r0 e0 action t0 r0 e0",
+        "report r0 e0 e9 action t0 r0 e0",
+        "report none report none action t0 r0 e0",
+        "none action t0 r0 e0",
+    ],
+)
+def test_a_round_that_is_no_report_with_an_action_is_rejected(text: str) -> None:
+    assert isinstance(iterresearch_format.parse_output(text, workspace()), InvalidOutput)
+
+
+def test_a_round_obeys_its_phase() -> None:
+    call, answer = "report none action t0 r0 e0", "report none answer unknown"
+    assert isinstance(iterresearch_format.parse_output(call, workspace(TurnPhase.FINAL)), InvalidOutput)
+    assert isinstance(iterresearch_format.parse_output(answer, workspace(TurnPhase.FIRST)), InvalidOutput)
+    assert isinstance(iterresearch_format.parse_output(call, workspace(TurnPhase.FIRST)), Round)
+
+
+def test_the_researcher_keeps_only_what_it_writes_and_no_rule_adds_a_result() -> None:
+    inputs = workspace()
+    assert prompt_of(iterresearch_format.COMPACT_REPORT_FORMAT, inputs) == (
+        "ask e0 r0\n\nknown r1 e0 e1\n\nt1 r0 e0 result e2"
+    )
+    output = iterresearch_format.parse_output("report none action t1 r1 e0", inputs)
+    assert isinstance(output, Round)
+    after = inputs.model_copy(update={"report": output.report, "action": output.action, "result": None})
+    assert "known" not in prompt_of(iterresearch_format.COMPACT_REPORT_FORMAT, after)
+
+
+def test_the_spans_of_a_round_are_its_report_and_its_outcome() -> None:
+    text = " report r1 e0 e1 action t1 r0 e0\n"
+    found = [(span.kind, text[span.start : span.end]) for span in iterresearch_format.find_spans(text)]
+    assert found == [(SpanKind.REPORT, "report r1 e0 e1"), (SpanKind.ACTION, "action t1 r0 e0")]
+    assert [span.kind for span in iterresearch_format.find_spans("report none answer unknown")] == [
+        SpanKind.REPORT,
+        SpanKind.ANSWER,
+    ]
+    assert [span.kind for span in iterresearch_format.find_spans("actions")] == [SpanKind.REPORT]
+    assert iterresearch_format.find_spans(" ") == ()
+
+
+@given(st.lists(st.sampled_from(VOCABULARY), max_size=9), st.sampled_from(["", "answer ", "report none answer "]))
+def test_any_words_are_rejected_or_read_as_what_they_say(words: list[str], start: str) -> None:
+    text = start + " ".join(words)
+    for prompt_format, inputs, before in (
+        (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 "),
+        (memact_format.COMPACT_REPORT_FORMAT, memact_input(), ""),
+        (iterresearch_format.COMPACT_REPORT_FORMAT, workspace(), ""),
+    ):
+        output = prompt_format.parse(before + text, inputs)
+        assert prompt_format.write is not None
+        assert isinstance(output, InvalidOutput) or prompt_format.write(output, inputs) == before + text
+
+
+def test_a_report_that_no_record_states_has_no_words() -> None:
+    turn = hiper_format.parse_report_turn("KEEP r0 answer e2 m2", hiper_input())
+    assert isinstance(turn, hiper_schemas.Turn)
+    with pytest.raises(InvalidInput, match="No record states"):
+        hiper_format.render_report_turn(turn, hiper_input().model_copy(update={"memory": hiper_input().memory[:2]}))
