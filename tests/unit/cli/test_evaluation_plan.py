@@ -69,7 +69,8 @@ def test_without_a_configuration_there_is_one() -> None:
 def test_every_option_is_read_and_a_configuration_replaces_the_limits_that_it_names() -> None:
     options = ComparisonOptions(
         "t.jsonl", max_questions=5, seed=7, name="night", judge="litellm:openai/gpt-5-mini",
-        judge_max_calls=40, judge_max_usd=0.75, scorers=("numeric=0.5",), graph="iterresearch", engines=("all=extractive",),
+        judge_max_calls=40, judge_max_usd=0.75, scorers=("numeric=0.5",), graph="iterresearch",
+        engines=("all=extractive",),
         max_turns=3, max_tokens=1000, max_cost_usd=0.5, max_seconds=60.0,
         configurations=("own=max_turns=0 max_tokens=5 max_cost_usd=0.25 max_seconds=9 code=true", "shared=web=true"),
     )  # fmt: skip
