@@ -143,7 +143,9 @@ def teacher(graph: Graph, case: Case) -> EngineConfig | None:
     (role,) = [role for role in graph.roles if role.name == case.role]
     rules = extend_role(role).rules
     rule = next((name for name in TEACHERS.get(case.prompt_format, ()) if name in rules), None)
-    return rule and EngineConfig(engine="rules", model=rule, prompt_format=case.prompt_format)
+    if rule is None:
+        return None
+    return EngineConfig(engine="rules", model=rule, prompt_format=case.prompt_format)
 
 
 async def keep_loaded(_version: str) -> bool:

@@ -209,16 +209,19 @@ def test_the_report_has_the_answer_and_the_sentences_that_the_agent_wrote_and_no
     assert prompt_format.parse(prompt_format.write(output, inputs), inputs) == output
 
 
+BEFORE_ANSWERS: list[tuple[PromptFormat[Any, Any], Any, str]] = [
+    (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 "),
+    (memact_format.COMPACT_REPORT_FORMAT, memact_input(), ""),
+    (iterresearch_format.COMPACT_REPORT_FORMAT, workspace(), "report r1 e0 e1 "),
+]
+"""Each format with an input that has two facts, and what stands before an answer."""
+
 HOSTILE = ["answer", "answer m0", "answer e9", "answer e2 m9", "answer e2 m0 m0", "answer e2 m0 e1", "answer e2 now"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_words_that_are_no_answer_are_rejected(text: str) -> None:
-    for prompt_format, inputs, before in (
-        (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 "),
-        (memact_format.COMPACT_REPORT_FORMAT, memact_input(), ""),
-        (iterresearch_format.COMPACT_REPORT_FORMAT, workspace(), "report r1 e0 e1 "),
-    ):
+    for prompt_format, inputs, before in BEFORE_ANSWERS:
         assert isinstance(prompt_format.parse(before + text, inputs), InvalidOutput)
 
 
@@ -278,14 +281,10 @@ def test_the_spans_of_a_round_are_its_report_and_its_outcome() -> None:
     assert iterresearch_format.find_spans(" ") == ()
 
 
-@given(st.lists(st.sampled_from(VOCABULARY), max_size=9), st.sampled_from(["", "answer ", "report none answer "]))
+@given(st.lists(st.sampled_from(VOCABULARY), max_size=9), st.sampled_from(["", "answer "]))
 def test_any_words_are_rejected_or_read_as_what_they_say(words: list[str], start: str) -> None:
     text = start + " ".join(words)
-    for prompt_format, inputs, before in (
-        (hiper_format.COMPACT_REPORT_FORMAT, hiper_input(), "KEEP r0 "),
-        (memact_format.COMPACT_REPORT_FORMAT, memact_input(), ""),
-        (iterresearch_format.COMPACT_REPORT_FORMAT, workspace(), ""),
-    ):
+    for prompt_format, inputs, before in BEFORE_ANSWERS:
         output = prompt_format.parse(before + text, inputs)
         assert prompt_format.write is not None
         assert isinstance(output, InvalidOutput) or prompt_format.write(output, inputs) == before + text
