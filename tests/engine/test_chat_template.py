@@ -91,19 +91,19 @@ def test_a_real_template_renders_tools_calls_and_results_and_earlier_ids_continu
     """The end of a turn is followed by a line break, which the sampled ids do not have."""
     tokenizer, render = renderer(create_chat_policy(tmp_path / "chat", ["Look up the offing. " * 20]))
     call = {"type": "function", "function": {"name": "look_up", "arguments": {"word": "offing"}}}
-    asked = [{"role": "system", "content": "Be brief."}, USER]
-    said: list[dict[str, Any]] = [{**assistant_message("I look."), "tool_calls": [call]}]
-    found = [{"role": "tool", "content": "the sea"}]
-    first = render.render_prompt(asked, None, {"tools": [TOOL]}).token_ids
+    question = [{"role": "system", "content": "Be brief."}, USER]
+    reply: list[dict[str, Any]] = [{**assistant_message("I look."), "tool_calls": [call]}]
+    result = [{"role": "tool", "content": "the sea"}]
+    first = render.render_prompt(question, None, {"tools": [TOOL]}).token_ids
     text = tokenizer.decode(first)
     assert text.startswith("<|im_start|>system\nBe brief.\n\n# Tools\n<tools>\n{")
     assert text.endswith("<|im_start|>user\nw1 w2<|im_end|>\n<|im_start|>assistant\n")
     drawn = render.encode('I look.\n<tool_call>\n{"name": "look_up", "arguments": {"word": "offing"}}\n</tool_call>')
     prefix = TokenPrefix((*first, *drawn, tokenizer.eos_token_id), 3)
-    result = render.render_prompt([*asked, *said, *found], prefix, {"tools": [TOOL]})
-    assert result.prefix_used is True
-    assert result.token_ids == render.render_prompt([*asked, *said, *found], None, {"tools": [TOOL]}).token_ids
-    assert "<tool_response>\nthe sea\n</tool_response>" in tokenizer.decode(result.token_ids)
+    prompt = render.render_prompt([*question, *reply, *result], prefix, {"tools": [TOOL]})
+    assert prompt.prefix_used is True
+    assert prompt.token_ids == render.render_prompt([*question, *reply, *result], None, {"tools": [TOOL]}).token_ids
+    assert "<tool_response>\nthe sea\n</tool_response>" in tokenizer.decode(prompt.token_ids)
 
 
 def test_a_template_that_rewrites_earlier_messages_is_not_continued(policies: dict[str, Path]):

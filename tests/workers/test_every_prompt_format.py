@@ -48,7 +48,9 @@ ROOT = Path(__file__).parents[2]
 MAX_LOGPROB_DIFFERENCE = 1e-4
 
 MAX_TOKENS = 16
-"""Few, because a policy with random weights seldom ends a completion."""
+"""Of a completion that is not taught. Few, because a policy with random weights seldom ends one."""
+
+MAX_TAUGHT_TOKENS = 40
 
 SHIPPED = ("agentflow", "hiper", "iterresearch", "memact", "supo", "router", "research_team")
 
@@ -103,6 +105,10 @@ class Case:
         return f"{self.graph}-{self.role}-{self.prompt_format}".replace("_", "-")
 
     @property
+    def max_tokens(self) -> int:
+        return MAX_TAUGHT_TOKENS if self.prompt_format in TEACHERS else MAX_TOKENS
+
+    @property
     def dialect(self) -> str:
         """Which cases begin with the same prompt and the same kind of word, and so are taught together."""
         if self.graph == "hiper":
@@ -133,7 +139,7 @@ def sampled(case: Case, policy: PolicyVersionRow) -> EngineConfig:
         engine="policy",
         model=policy.label,
         prompt_format=case.prompt_format,
-        max_tokens=MAX_TOKENS,
+        max_tokens=case.max_tokens,
         options=options,
     )
 
@@ -197,7 +203,7 @@ class Bench:
             case.role,
             greedy=False,
             prompt_format=case.prompt_format,
-            max_tokens=MAX_TOKENS,
+            max_tokens=case.max_tokens,
             budget=Budget(max_turns=3),
             engines={one.name: other_engine(one) for one in self.graphs[case.graph].roles if one.name != case.role},
         )
@@ -210,8 +216,8 @@ class Bench:
     async def read_calls(self, version: PolicyVersionRow) -> dict[str, list[StoredRoleCall]]:
         """What a version has sampled, by the name of the batch."""
         async with self.database.transaction(self.tenant) as connection:
-            found = await connection.execute(SAMPLED_RUNS.encode(), (version.label,))
-            runs = await found.fetchall()
+            cursor = await connection.execute(SAMPLED_RUNS.encode(), (version.label,))
+            runs = await cursor.fetchall()
             calls = [(name, await segments.read_role_calls(connection, run)) for name, run in runs]
         return {
             name: [call for one, of_run in calls for call in of_run if one == name and call.policy == version.label]
@@ -254,10 +260,10 @@ async def test_a_policy_with_a_real_tokenizer_is_collected_trained_evaluated_and
         bench = Bench(platform, folder, engine.url)
         cases = list_cases(bench.graphs)
         sample = TaskSample("train-1@50", 4, (1, 2), ("lookup",))
-        *shown, unseen = await tasks.store_sampled_tasks(bench.database, bench.tenant, sample)
-        taught = await teach(bench, cases, shown)
+        *task_ids, unseen = await tasks.store_sampled_tasks(bench.database, bench.tenant, sample)
+        taught = await teach(bench, cases, task_ids)
         batches = await asyncio.gather(
-            *(bench.collect(case, shown[:1], sampled(case, taught[case.dialect])) for case in cases)
+            *(bench.collect(case, task_ids[:1], sampled(case, taught[case.dialect])) for case in cases)
         )
         trained = [
             await bench.train(TRAINING, case.name, [batch], [case.role], taught[case.dialect])

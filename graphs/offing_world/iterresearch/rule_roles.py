@@ -42,13 +42,13 @@ def build_look_up_turn(inputs: Workspace, look_up: LookUp, tool: str) -> Round:
     return build_look_up_output(inputs, list_known_facts(inputs), look_up, tool)
 
 
-def build_look_up_output(inputs: Workspace, kept: Sequence[KnownFact], look_up: LookUp, tool: str) -> Round:
+def build_look_up_output(inputs: Workspace, facts: Sequence[KnownFact], look_up: LookUp, tool: str) -> Round:
     """Build the output that keeps these facts in its report and makes a look-up with a tool."""
     sought = f"the {look_up.relation} of {look_up.entity}"
     return build_output(
         inputs.phase,
         think=f"What is missing is {sought}.",
-        report=f"{_render_facts(kept)}\nNext: {sought}.",
+        report=f"{_render_facts(facts)}\nNext: {sought}.",
         action=Call(tool=tool, args=build_args(look_up)),
     )
 
@@ -59,11 +59,11 @@ def build_answer_turn(inputs: Workspace) -> Round:
     return build_answer_output(inputs, known, build_solution_report(inputs.question, known))
 
 
-def build_answer_output(inputs: Workspace, kept: Sequence[KnownFact], draft: ReportDraft) -> Round:
+def build_answer_output(inputs: Workspace, facts: Sequence[KnownFact], draft: ReportDraft) -> Round:
     """Build the output that keeps these facts in its report and ends the work with an answer."""
     enough = draft.answer != UNKNOWN_ANSWER
     think = "Nothing is missing." if enough else "It is not known."
-    return build_output(inputs.phase, think=think, report=_render_facts(kept), answer=draft, answered=enough)
+    return build_output(inputs.phase, think=think, report=_render_facts(facts), answer=draft, answered=enough)
 
 
 def is_solved(inputs: Workspace) -> bool:

@@ -65,8 +65,8 @@ def hiper_input(**more: Any) -> hiper_schemas.AgentInput:
 def memact_input(**more: Any) -> memact_schemas.AgentInput:
     """A summary, a record with a result, a note, and a record that failed."""
 
-    def record(n: int, act: memact_schemas.Act, found: dict[str, Any] | None) -> memact_schemas.ContextRecord:
-        finding = found and memact_schemas.ToolFinding(tool=act.tool, args=act.args, status="ok", content=found)
+    def record(n: int, act: memact_schemas.Act, value: dict[str, Any] | None) -> memact_schemas.ContextRecord:
+        finding = value and memact_schemas.ToolFinding(tool=act.tool, args=act.args, status="ok", content=value)
         return memact_schemas.ContextRecord(
             id=f"r{n}",
             turn=n,
@@ -271,8 +271,8 @@ def test_the_researcher_keeps_only_what_it_writes_and_no_rule_adds_a_result() ->
 
 def test_the_spans_of_a_round_are_its_report_and_its_outcome() -> None:
     text = " report r1 e0 e1 action t1 r0 e0\n"
-    found = [(span.kind, text[span.start : span.end]) for span in iterresearch_format.find_spans(text)]
-    assert found == [(SpanKind.REPORT, "report r1 e0 e1"), (SpanKind.ACTION, "action t1 r0 e0")]
+    spans = [(span.kind, text[span.start : span.end]) for span in iterresearch_format.find_spans(text)]
+    assert spans == [(SpanKind.REPORT, "report r1 e0 e1"), (SpanKind.ACTION, "action t1 r0 e0")]
     assert [span.kind for span in iterresearch_format.find_spans("report none answer unknown")] == [
         SpanKind.REPORT,
         SpanKind.ANSWER,
