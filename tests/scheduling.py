@@ -16,6 +16,7 @@ SLOWEST_FIRST = (
     "chaos",
     "tutorials",
     "e2e/test_evaluation",
+    "workers/test_every_prompt_format",
     "workers/test_loop",
     "trainer/test_job_killed",
     "e2e/test_providers",

@@ -33,6 +33,12 @@ def fact_from_record(record: MemoryRecord) -> KnownFact | None:
     return fact_from_call(record.args, _parse_object(record.value))
 
 
+def list_record_facts(record: MemoryRecord) -> tuple[KnownFact, ...]:
+    """Return the fact that a call reported, which an answer may cite. Empty means that it failed or reported none."""
+    fact = fact_from_record(record) if record.status == "ok" else None
+    return () if fact is None else (fact,)
+
+
 def list_learned_facts(memory: Iterable[MemoryRecord]) -> tuple[KnownFact, ...]:
     """Return the facts that all turns learned, oldest first."""
     return tuple(k for k in map(fact_from_record, memory) if k)

@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 from offing.core.errors import InvalidInput
 from offing_engine.chat_template import ChatTemplate, TokenPrefix
 from offing_engine.token_decoder import TokenDecoder
+from tests.engine.chat_policy import create_chat_policy
 
 USER = {"role": "user", "content": "w1 w2"}
 NEXT = {"role": "user", "content": "w9"}
@@ -81,6 +82,28 @@ def test_what_the_template_writes_after_an_end_of_turn_is_added(policies: dict[s
     result = render.render_prompt([USER, assistant_message("yes"), NEXT], TokenPrefix(first + drawn, 2), {})
     assert result.prefix_used is True
     assert result.token_ids == render.render_prompt([USER, assistant_message("yes"), NEXT], None, {}).token_ids
+
+
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+
+
+def test_a_real_template_renders_tools_calls_and_results_and_earlier_ids_continue(tmp_path: Path):
+    """The end of a turn is followed by a line break, which the sampled ids do not have."""
+    tokenizer, render = renderer(create_chat_policy(tmp_path / "chat", ["Look up the offing. " * 20]))
+    call = {"type": "function", "function": {"name": "look_up", "arguments": {"word": "offing"}}}
+    question = [{"role": "system", "content": "Be brief."}, USER]
+    reply: list[dict[str, Any]] = [{**assistant_message("I look."), "tool_calls": [call]}]
+    result = [{"role": "tool", "content": "the sea"}]
+    first = render.render_prompt(question, None, {"tools": [TOOL]}).token_ids
+    text = tokenizer.decode(first)
+    assert text.startswith("<|im_start|>system\nBe brief.\n\n# Tools\n<tools>\n{")
+    assert text.endswith("<|im_start|>user\nw1 w2<|im_end|>\n<|im_start|>assistant\n")
+    drawn = render.encode('I look.\n<tool_call>\n{"name": "look_up", "arguments": {"word": "offing"}}\n</tool_call>')
+    prefix = TokenPrefix((*first, *drawn, tokenizer.eos_token_id), 3)
+    prompt = render.render_prompt([*question, *reply, *result], prefix, {"tools": [TOOL]})
+    assert prompt.prefix_used is True
+    assert prompt.token_ids == render.render_prompt([*question, *reply, *result], None, {"tools": [TOOL]}).token_ids
+    assert "<tool_response>\nthe sea\n</tool_response>" in tokenizer.decode(prompt.token_ids)
 
 
 def test_a_template_that_rewrites_earlier_messages_is_not_continued(policies: dict[str, Path]):

@@ -324,11 +324,20 @@ async def test_permanent_rejections_are_typed_and_never_tried_again(fault: Fault
     assert (failure.kind, len(server.requests)) == (kind, 1)
 
 
-async def test_a_slow_answer_is_a_timeout() -> None:
+async def test_a_policy_that_does_not_end_in_time_is_not_asked_again_and_the_limit_is_named() -> None:
     slow = Slow(Completion(GOOD), 5)
     async with WireServer(scripted(*[slow] * 6)) as server:
-        failure = await failed(policy_engine(server.url), request(small(timeout_seconds=0.2)))
-    assert {a.failure for a in failure.attempts} == {FailureKind.TIMEOUT}
+        failure = await failed(policy_engine(server.url), request(small(timeout_seconds=0.2, max_tokens=700)))
+    assert [a.failure for a in failure.attempts] == [FailureKind.TIMEOUT]
+    assert "within 0.2 s. The policy may write 700 tokens. Set a smaller max_tokens" in failure.message
+
+
+@pytest.mark.parametrize(("configured", "sent"), [(99, 20), (9, 9)])
+async def test_a_format_whose_completions_are_short_limits_what_a_policy_may_write(configured: int, sent: int) -> None:
+    short = replace(SPEAKING, prompt_formats=(replace(PLAIN, max_tokens=20),))
+    async with WireServer(policies := Policies(says("stop enough"))) as server:
+        await answered(policy_engine(server.url), request(small(max_tokens=configured), role=short))
+    assert policies.chats[0]["max_tokens"] == sent
 
 
 async def test_what_an_attempt_may_use_is_reserved_and_a_limit_stops_it() -> None:

@@ -22,8 +22,9 @@ from offing_graphs.agentflow.schemas import PlannerInput
 from offing_graphs.shared.schemas import Plan, WriterInput
 from offing_trainer.config import merge_tables
 from offing_world.agentflow.compact_format import plan_look_up
-from offing_world.agentflow.compact_report import build_cited_report, list_shown_records, render_record_fact
+from offing_world.agentflow.compact_report import list_shown_records
 from offing_world.agentflow.rule_roles import PLANNER_RULES
+from offing_world.compact_answer import build_cited_report, render_record_fact
 from offing_world.compact_notation import build_entity_index, render_compact_question, render_compact_relation
 from offing_world.lookup_rules import UNKNOWN_ANSWER, fact_from_record, list_learned_facts
 from offing_world.question_solver import KnownFact, LookUp

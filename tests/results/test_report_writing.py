@@ -12,7 +12,7 @@ from offing.sdk import ReportDraft, RuleContext
 from offing_engine.random_policy import create_random_policy
 from offing_engine.weights import LoadedPolicy
 from offing_graphs.shared.schemas import WriterInput
-from offing_world.agentflow.compact_report import build_cited_report
+from offing_world.compact_answer import build_cited_report
 from offing_world.compact_notation import VOCABULARY, render_compact_question
 from offing_world.lookup_rules import list_learned_facts
 from offing_world.memact.facts import select_needed_facts

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from offing.core.errors import Conflict, InvalidInput, NotFound
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus, StopReason
 from offing.models.policy_folder import PolicyHashes
@@ -32,14 +33,18 @@ from offing.storage import training_events
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rollouts import RolloutRow
+from offing_workers.rollout_finalizer import finalize_overdue
 from tests.documents import ingest_text
 from tests.model_provider import Completion, Fault, Received, Reply, WireServer
 from tests.workers.processes import ALL_GRAPHS
-from tests.workers.rollout_batches import Collector, Sql, a_task, wait_until_finalized
+from tests.workers.rollout_batches import JUDGE, Collector, Sql, a_task, wait_until_finalized
 
 GRAPHS: dict[str, Graph] = dict(open_registry(ALL_GRAPHS))
 
 QUESTIONS = 10
+
+BILLED_JUDGE: dict[str, Any] = {**JUDGE, "options": {**JUDGE["options"], "usage": {"prompt_tokens": 10}}}
+"""A judge whose calls count."""
 
 Answer = Callable[[RolloutRow, int], str]
 """What a configuration answers to a question, by the number of the configuration."""
@@ -70,9 +75,11 @@ class Laboratory:
         request = ExperimentRequest("towns", stored.task_ids, configurations, **more)
         return await experiments.create_experiment(self.database, LOCAL_TENANT, request, graphs=GRAPHS, again=again)
 
-    async def start(self, experiment: Experiment) -> list[UUID]:
+    async def start(self, experiment: Experiment, judge_budget: JudgeBudget | None = None) -> list[UUID]:
         notifier = self.collector.notifier
-        return await experiments.start_batches(self.database, notifier, LOCAL_TENANT, experiment, graphs=GRAPHS)
+        return await experiments.start_batches(
+            self.database, notifier, LOCAL_TENANT, experiment, graphs=GRAPHS, judge_budget=judge_budget
+        )
 
     async def answer(self, batch_ids: Sequence[UUID], answer: Answer) -> None:
         """End every run that has not ended."""
@@ -92,7 +99,7 @@ class Laboratory:
 
     async def measure(self, answer: Answer = right_only_in_the_second, **more: Any) -> ExperimentResults:
         experiment = await self.create(**more)
-        await self.answer(await self.start(experiment), answer)
+        await self.answer(await self.start(experiment, more.get("judge_budget", NO_JUDGE_LIMIT)), answer)
         return await self.finish(experiment)
 
 
@@ -270,7 +277,7 @@ async def test_an_interrupted_judge_is_not_asked_again_for_what_it_has_judged(la
 
     async with WireServer(fails_after_six) as server:
         experiment = await laboratory.create(judge=judge_at(server))
-        await laboratory.answer(await laboratory.start(experiment), right_only_in_the_second)
+        await laboratory.answer(await laboratory.start(experiment, NO_JUDGE_LIMIT), right_only_in_the_second)
         await experiments.store_results(laboratory.database, LOCAL_TENANT, experiment.row.id)
         await judge_reports(laboratory.database, LOCAL_TENANT, experiment, lambda done, total: None)
         server.respond = prefers_towns_or_the_first
@@ -302,6 +309,62 @@ async def test_the_judge_s_cost_counts_towards_the_daily_spending_limit(laborato
     ((charged,),) = sql("select used_usd from app.daily_spend")
     assert float(charged) == pytest.approx(sum(row.cost_usd for row in results.judgments))
     assert charged > 0
+
+
+async def test_a_judge_that_has_spent_its_calls_stops_the_experiment_and_verdicts_are_kept(
+    laboratory: Laboratory, sql: Sql
+) -> None:
+    budget = JudgeBudget(max_calls=5)
+    async with WireServer(prefers_towns_or_the_first) as server:
+        experiment = await laboratory.create(judge=judge_at(server), judge_budget=budget)
+        await laboratory.answer(await laboratory.start(experiment, budget), right_only_in_the_second)
+        with pytest.raises(Conflict, match="judges of second have spent their budget"):
+            await laboratory.finish(experiment)
+        with pytest.raises(Conflict, match="judges of second have spent their budget"):
+            await laboratory.finish(experiment)
+    assert len(server.requests) == 5
+    assert sql("select count(*) from app.experiment_judgment where verdict is not null") == [(5,)]
+    assert sql("select judge_calls from app.rollout_batch order by name") == [(0,), (5,)]
+    assert sql("select completed_at from app.experiment") == [(None,)]
+
+
+async def test_another_judge_budget_is_another_experiment(laboratory: Laboratory) -> None:
+    async with WireServer(prefers_towns_or_the_first) as server:
+        budgets = (JudgeBudget(), JudgeBudget(max_calls=5), JudgeBudget(max_calls=5), JudgeBudget(max_calls=6))
+        created = [await laboratory.create(judge=judge_at(server), judge_budget=budget) for budget in budgets]
+    ids = [one.row.id for one in created]
+    assert ids[1] == ids[2]
+    assert len(set(ids)) == 3
+
+
+async def test_an_experiment_whose_scorers_have_spent_their_budget_is_never_complete(
+    laboratory: Laboratory, sql: Sql
+) -> None:
+    budget, collector = JudgeBudget(max_calls=1), laboratory.collector
+    scorers = [ScorerSpec("rubric_judge", 1.0, {"engine": BILLED_JUDGE})]
+    specs = [a_task(f"Which town is {n}") for n in range(2)]
+    experiment = await laboratory.create(scorers=scorers, judge_budget=budget, specs=specs)
+    await laboratory.start(experiment, budget)
+    for row in await collector.members():
+        await collector.end(row.run_id, "an answer")
+        await wait_until_finalized(collector, row.run_id)
+    sql("update app.rollout set due_at = now() - interval '1 hour' where finalized_at is null returning run_id")
+    await finalize_overdue(collector.database, collector.notifier, 0)
+    with pytest.raises(Conflict, match="judges of first have spent their budget"):
+        await experiments.store_results(laboratory.database, LOCAL_TENANT, experiment.row.id)
+    assert sql("select judge_calls, stop_reason from app.rollout_batch") == [(1, "judge_budget")] * 2
+
+
+async def test_a_resumed_experiment_keeps_the_judge_budget_of_its_batches(laboratory: Laboratory, sql: Sql) -> None:
+    async with WireServer(prefers_towns_or_the_first) as server:
+        experiment = await laboratory.create(judge=judge_at(server), judge_budget=JudgeBudget(max_calls=5))
+        with pytest.raises(Conflict, match="its judge budget is not stored"):
+            await laboratory.start(experiment)
+        await laboratory.start(experiment, JudgeBudget(max_calls=5))
+        sql("update app.experiment_configuration set batch_id = null where number = 1")
+        sql("update app.rollout_batch set idempotency_key = 'lost' where name like 'second%%'")
+        await laboratory.start(experiment)
+    assert sql("select judge_max_calls from app.rollout_batch") == [(5,)] * 3
 
 
 # The gate ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from offing.cli.rollouts import ingest_dataset, load_versions
 from offing.cli.show import run_with_database
 from offing.cli.stack import load_graphs, with_graph_paths
 from offing.cli.terminal import ProgressPrinter, print_json, strip_control
+from offing.core.judge_budget import JudgeBudget
 from offing.core.model import EngineConfig, describe_engine
 from offing.datasets.dataset import Dataset, open_dataset
 from offing.local.servers import ServerUrls
@@ -74,7 +75,7 @@ def evaluate(options: ComparisonOptions) -> int:
             again=options.again,
         )
 
-    return _measure(begin, settings, graphs, progress, options.as_json)
+    return _measure(begin, plan.judge_budget.to_budget(), settings, graphs, progress, options.as_json)
 
 
 def resume(experiment_text: str, paths: Sequence[Path], as_json: bool) -> int:
@@ -83,7 +84,7 @@ def resume(experiment_text: str, paths: Sequence[Path], as_json: bool) -> int:
     async def begin(database: Database) -> Experiment:
         return await find_experiment(database, experiment_text)
 
-    return _measure(begin, settings, load_graphs(settings), progress, as_json)
+    return _measure(begin, None, settings, load_graphs(settings), progress, as_json)
 
 
 def list_experiments(limit: int, as_json: bool) -> int:
@@ -109,17 +110,26 @@ def export(experiment_text: str, format: str, output: Path | None) -> int:
 
 
 def _measure(
-    begin: BeginExperiment, settings: Settings, graphs: Mapping[str, Graph], progress: ProgressPrinter, as_json: bool
+    begin: BeginExperiment,
+    judge_budget: JudgeBudget | None,
+    settings: Settings,
+    graphs: Mapping[str, Graph],
+    progress: ProgressPrinter,
+    as_json: bool,
 ) -> int:
-    """Carry out an experiment on a stack, print its results, and return the exit code."""
+    """Carry out an experiment on a stack, print its results, and return the exit code.
+
+    `judge_budget` of `None` means that which is stored.
+    """
     workers = count_worker_processes(settings)
     with progress, open_stack(settings, build_hooks(), say=progress.show_status, worker_count=workers) as servers:
-        results = asyncio.run(_work(begin, servers, settings, graphs, progress))
+        results = asyncio.run(_work(begin, judge_budget, servers, settings, graphs, progress))
     return _write_results(results, "json" if as_json else "text", None)
 
 
 async def _work(
     begin: BeginExperiment,
+    judge_budget: JudgeBudget | None,
     servers: ServerUrls,
     settings: Settings,
     graphs: Mapping[str, Graph],
@@ -140,6 +150,7 @@ async def _work(
                 LOCAL_TENANT,
                 experiment,
                 graphs=graphs,
+                judge_budget=judge_budget,
                 slice_max_turns=settings.slice_max_turns,
                 servers=McpServerRegistry(settings.mcp_config),
             )
@@ -205,6 +216,7 @@ def _build_request(
         configurations=configurations,
         scorers=build_scorers(plan),
         judge=judge,
+        judge_budget=plan.judge_budget.to_budget(),
         seed=plan.seed,
         name=plan.name,
     )

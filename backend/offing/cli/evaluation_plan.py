@@ -13,6 +13,7 @@ from offing.cli.ask import check_roles_answered
 from offing.cli.options import ComparisonOptions
 from offing.cli.rollouts import merge_engine_configs, parse_scorer
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import JudgeBudget
 from offing.core.run import Budget
 from offing.sdk import Graph
 from offing.services import scorer_pins
@@ -43,6 +44,17 @@ class ConfigurationPlan(BaseModel, frozen=True, extra="forbid"):
     code: bool = False
 
 
+class JudgeBudgetPlan(BaseModel, frozen=True, extra="forbid"):
+    """What judges may use for each configuration. `None` means no limit."""
+
+    max_calls: int | None = Field(default=None, ge=0)
+    max_cost_usd: float | None = Field(default=None, ge=0)
+
+    def to_budget(self) -> JudgeBudget:
+        usd = None if self.max_cost_usd is None else Decimal(str(self.max_cost_usd))
+        return JudgeBudget(self.max_calls, usd)
+
+
 class EvaluationPlan(BaseModel, frozen=True, extra="forbid"):
     """The content of the TOML file."""
 
@@ -51,6 +63,7 @@ class EvaluationPlan(BaseModel, frozen=True, extra="forbid"):
     max_questions: int | None = Field(default=None, gt=0)
     seed: int = Field(default=0, ge=0)
     judge: str | None = None
+    judge_budget: JudgeBudgetPlan = JudgeBudgetPlan()
     scorers: dict[str, float | dict[str, Any]] = {}
     """Weight by scorer, or a table with `weight` and the options of the scorer."""
     graph: str = "agentflow"
@@ -72,6 +85,7 @@ def read_plan(options: ComparisonOptions) -> EvaluationPlan:
         "max_questions": options.max_questions,
         "seed": options.seed,
         "judge": options.judge,
+        "judge_budget": {"max_calls": options.judge_max_calls, "max_cost_usd": options.judge_max_usd},
         "scorers": {one.name: {"weight": one.weight, **one.options} for one in map(parse_scorer, options.scorers)},
         "graph": options.graph,
         "engines": dict(_split_assignment(text, "--engine") for text in options.engines),

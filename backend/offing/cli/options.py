@@ -373,6 +373,11 @@ class ComparisonOptions:
     judge: str | None = None
     """Engine that compares the reports of each question in both orders, such as
     `litellm:openai/gpt-5-mini`."""
+    judge_max_calls: int | None = None
+    """Maximum number of calls of judges per configuration, those of scorers included. When it is spent,
+    the experiment stops. Default: no limit."""
+    judge_max_usd: float | None = None
+    """Maximum cost of judges per configuration in US dollars. Default: no limit."""
     name: str = ""
     """Name of the experiment."""
     again: Flag = False

@@ -49,7 +49,7 @@ from offing.models.policy_protocol import (
     parse_scores,
 )
 from offing.models.prompt_formats import (
-    COMPACT,
+    COMPACT_FORMATS,
     TEXT,
     RolePromptFormat,
     describe_format,
@@ -68,8 +68,11 @@ from offing.models.role_call import (
     truncated_output,
 )
 
-POLICY_RETRIES = RetryPolicy(max_attempts=6, base_seconds=2.0, max_wait_seconds=10.0)
-"""Waits of 17 s in total on average, 34 s at most. A restarted engine must load its weights first."""
+POLICY_RETRIES = RetryPolicy(max_attempts=6, base_seconds=2.0, max_wait_seconds=10.0, retries_timeouts=False)
+"""Waits of 17 s in total on average, 34 s at most. A restarted engine must load its weights first.
+
+The same request samples the same tokens again, so one that took too long would take as long again.
+"""
 
 
 class PolicyOptions(BaseModel):
@@ -160,7 +163,7 @@ class _PolicyAdapter:
         """Append a correction message. A compact prompt has none and is sampled again with another seed."""
         self.prompt_count += 1
         request = replace(request, seed=derive_seed(self.request, self.prompt_count))
-        if self.prompt_format is not None and self.prompt_format.name == COMPACT:
+        if self.prompt_format is not None and self.prompt_format.name in COMPACT_FORMATS:
             return request
         return replace(request, messages=request.messages + correction_messages(text, problem))
 
@@ -197,6 +200,9 @@ class _PolicyAdapter:
     def remedy(self, kind: FailureKind) -> str:
         if kind is FailureKind.UNKNOWN_VERSION:
             return f" Load {self.request.engine_config.model} into the engine, or use a version that it has."
+        if kind is FailureKind.TIMEOUT:
+            limit = _limit_completion(self.request.engine_config, self.prompt_format)
+            return f" The policy may write {limit} tokens. Set a smaller max_tokens, or a larger timeout_seconds."
         return f" Set {ENGINE_KEY_VARIABLE} to the engine's token." if kind is FailureKind.AUTHENTICATION_FAILED else ""
 
 
@@ -258,7 +264,7 @@ async def _build_first_request(
     return PolicyRequest(
         model=engine_config.model,
         messages=messages,
-        max_tokens=get_completion_limit(engine_config),
+        max_tokens=_limit_completion(engine_config, prompt_format),
         seed=derive_seed(request, 1),
         temperature=1.0 if engine_config.temperature is None else engine_config.temperature,
         top_p=options.top_p,
@@ -267,6 +273,13 @@ async def _build_first_request(
         prefix=await _find_token_prefix(request, messages),
         processed_logprobs=bool(options.logprobs_mode),
     )
+
+
+def _limit_completion(engine_config: EngineConfig, prompt_format: RolePromptFormat | None) -> int:
+    """Return the smaller limit of the engine config and the prompt format."""
+    limit = get_completion_limit(engine_config)
+    longest = prompt_format.max_tokens if prompt_format else None
+    return limit if longest is None else min(limit, longest)
 
 
 def _render_prompt(request: RoleRequest, prompt_format: RolePromptFormat | None) -> tuple[Message, ...]:

@@ -14,9 +14,10 @@ JSON = "json"
 TEXT = "text"
 """Name of the prompt format for models without tool calling."""
 
-COMPACT = "compact"
-"""Name of the prompt format for small planners. It has no correction message: an invalid completion is
-sampled again.
+COMPACT_FORMATS = frozenset({"compact", "compact-report"})
+"""Names of the prompt formats for small policies; with `compact-report`, the policy writes its report, too.
+
+They have no correction message: an invalid completion is sampled again.
 """
 
 RolePromptFormat = PromptFormat[Any, Any]

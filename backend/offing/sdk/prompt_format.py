@@ -39,6 +39,11 @@ class PromptFormat(Generic[Input, Output]):
     """
     stop: tuple[str, ...] = ()
     """Stop sequences. They belong to the completion."""
+    max_tokens: int | None = None
+    """Maximum tokens of a completion of a policy, so that one that does not stop is cut off early.
+
+    A completion that reaches it is invalid. `None` means only the limit of the engine config.
+    """
     repair: Callable[[str, Input], RepairedText] | None = None
     """Rewrites a completion of a provider's model into the form that `parse` accepts.
 

@@ -13,11 +13,12 @@ from uuid import UUID
 from offing.core.model import EngineConfig
 from offing.scorers.pairwise_judge import ReportPair, judge_pair, render_report
 from offing.services.experiment_summary import is_failed
-from offing.services.experiments import Experiment, ExperimentResults, read_results
+from offing.services.experiments import Experiment, ExperimentResults, build_budget_conflict, read_results
+from offing.services.judge_meter import JudgeMeter
 from offing.services.providers import TenantProviders
 from offing.services.tenant_meter import TenantMeter
 from offing.storage import experiments, reports
-from offing.storage.experiments import JudgmentRow, ResultRow
+from offing.storage.experiments import ConfigurationRow, JudgmentRow, ResultRow
 from offing.storage.pool import Database
 
 MAX_CONCURRENT_CALLS = 4
@@ -40,25 +41,47 @@ class _Comparison:
 async def judge_reports(
     database: Database, tenant_id: UUID, experiment: Experiment, on_progress: JudgeProgressCallback
 ) -> None:
-    """Judge all pairs without a verdict. Without a judge, do nothing. The spending of the tenant's day is limited."""
+    """Judge all pairs without a verdict. Without a judge, do nothing.
+
+    Calls are charged to the judge budget of the configuration that is compared with the first one, and to the
+    tenant's day. Raises Conflict if a budget had no room for a call; verdicts are kept.
+    """
     if experiment.row.judge is None:
         return
     choice = EngineConfig.model_validate(experiment.row.judge)
     async with database.transaction(tenant_id) as connection:
         stored = await read_results(connection, experiment)
+        configurations = await experiments.list_configurations(connection, [experiment.row.id])
     pending, total = _list_pending(stored)
-    semaphore, meter = asyncio.Semaphore(MAX_CONCURRENT_CALLS), TenantMeter(database, tenant_id)
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
+    meters = {one.number: _open_meter(database, tenant_id, one) for one in configurations}
     finished = total - len(pending)
     on_progress(finished, total)
 
     async def work(comparison: _Comparison) -> None:
         nonlocal finished
+        meter = meters[comparison.row.number]
         async with semaphore:
-            await _judge(database, tenant_id, experiment.row.id, comparison, choice, meter)
+            if not _is_spent(meter):
+                await _judge(database, tenant_id, experiment.row.id, comparison, choice, meter)
         finished += 1
         on_progress(finished, total)
 
     await asyncio.gather(*map(work, pending))
+    for one in configurations:
+        if _is_spent(meters[one.number]):
+            raise build_budget_conflict(one.name)
+
+
+def _open_meter(database: Database, tenant_id: UUID, one: ConfigurationRow) -> JudgeMeter | TenantMeter:
+    """Return the meter of a configuration's judge. A batch that was deleted has no budget any more."""
+    if one.batch_id is None:
+        return TenantMeter(database, tenant_id)
+    return JudgeMeter(database, tenant_id, one.batch_id)
+
+
+def _is_spent(meter: JudgeMeter | TenantMeter) -> bool:
+    return isinstance(meter, JudgeMeter) and meter.is_spent
 
 
 def _list_pending(stored: ExperimentResults) -> tuple[list[_Comparison], int]:
@@ -84,7 +107,7 @@ async def _judge(
     experiment_id: UUID,
     comparison: _Comparison,
     choice: EngineConfig,
-    meter: TenantMeter,
+    meter: JudgeMeter | TenantMeter,
 ) -> None:
     row, base = comparison.row, comparison.base
     assert row.run_id is not None

@@ -15,6 +15,7 @@ import orjson
 from offing.bus.notifier import RunNotifier
 from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig, engine_to_json
 from offing.core.run import Budget
 from offing.core.scoring import Reference, exact_match, strip_markup
@@ -81,6 +82,10 @@ class ExperimentRequest:
     """`None` means all of `DEFAULT_METRICS` that the tasks permit. The first one has the weight 1, the others 0."""
     judge: EngineConfig | None = None
     """Engine that compares reports. `None` means that they are not compared."""
+    judge_budget: JudgeBudget = NO_JUDGE_LIMIT
+    """What judges may use for each configuration: those among the scorers, and the comparisons of its reports with
+    those of the first one. It is stored with the batch of the configuration, when its rollouts are requested.
+    """
     seed: int = 0
     name: str = ""
 
@@ -168,21 +173,25 @@ async def start_batches(
     experiment: Experiment,
     *,
     graphs: Mapping[str, Graph],
+    judge_budget: JudgeBudget | None = None,
     slice_max_turns: int = 64,
     servers: McpServerRegistry | None = None,
 ) -> list[UUID]:
     """Request the rollouts of all configurations, and return the ids of their batches. It may be repeated.
 
-    Raises Conflict if a graph has changed since the experiment was created, and for a policy version whose files are
-    damaged.
+    A batch that exists keeps its judge budget. `judge_budget` is that of the request; `None` means that of a batch
+    which exists. Raises Conflict if there is none and judges are needed, if a graph has changed since the experiment
+    was created, and for a policy version whose files are damaged.
     """
     async with database.transaction(tenant_id) as connection:
         task_ids = [task.id for task in await experiments.list_tasks(connection, experiment.row.id)]
+    if judge_budget is None:
+        judge_budget = await _find_judge_budget(database, tenant_id, experiment)
     batch_ids = list[UUID]()
     for one in experiment.configurations:
         _check_graph(one, graphs)
         await _check_files(database, tenant_id, one)
-        request = _build_batch_request(experiment.row, one, task_ids)
+        request = _build_batch_request(experiment.row, one, task_ids, judge_budget)
         created = await rollouts.create_batch(
             database, notifier, tenant_id, request, graphs=graphs, slice_max_turns=slice_max_turns, servers=servers
         )
@@ -190,6 +199,16 @@ async def start_batches(
             await experiments.set_batch(connection, experiment.row.id, one.number, created.batch.id)
         batch_ids.append(created.batch.id)
     return batch_ids
+
+
+async def _find_judge_budget(database: Database, tenant_id: UUID, experiment: Experiment) -> JudgeBudget:
+    """Return the judge budget of an experiment from its batches, which all have the same one."""
+    for status in await list_batch_statuses(database, tenant_id, experiment):
+        return status.batch.judge_budget
+    if experiment.row.judge is None and not any("engine" in one["options"] for one in experiment.row.scorers):
+        return NO_JUDGE_LIMIT
+    problem = f"No rollout of the experiment {experiment.row.id} was requested, so its judge budget is not stored."
+    raise Conflict(problem, "Run the same `offing evaluate` command again, which continues the experiment.")
 
 
 async def list_batch_statuses(database: Database, tenant_id: UUID, experiment: Experiment) -> list[BatchStatus]:
@@ -200,7 +219,10 @@ async def list_batch_statuses(database: Database, tenant_id: UUID, experiment: E
 
 
 async def store_results(database: Database, tenant_id: UUID, experiment_id: UUID) -> None:
-    """Store the result of each task. It may be repeated. Raises Conflict if rollouts are still running."""
+    """Store the result of each task. It may be repeated.
+
+    Raises Conflict if rollouts are still running, or were stopped because their judges had spent their budget.
+    """
     async with database.transaction(tenant_id) as connection:
         rows = await experiments.list_configurations(connection, [experiment_id])
     for one in rows:
@@ -209,8 +231,16 @@ async def store_results(database: Database, tenant_id: UUID, experiment_id: UUID
         batch = await rollouts.get_batch(database, tenant_id, one.batch_id)
         if batch.progress.open or batch.progress.group_count < batch.batch.group_count:
             raise Conflict(f"Rollouts of {one.name} are still running.", "Wait until they have ended.")
+        if batch.batch.stop_reason:
+            raise build_budget_conflict(one.name)
         async with database.transaction(tenant_id) as connection:
             await _store_configuration_results(connection, tenant_id, one, one.batch_id)
+
+
+def build_budget_conflict(configuration_name: str) -> Conflict:
+    """Return the error of an experiment that cannot be completed, because judges had spent their budget."""
+    problem = f"The judges of {configuration_name} have spent their budget."
+    return Conflict(problem, "Evaluate again with a larger judge budget, which creates a new experiment.")
 
 
 async def complete_experiment(database: Database, tenant_id: UUID, experiment_id: UUID) -> None:
@@ -355,7 +385,7 @@ def _hash_pinned(
     scorers: Sequence[Mapping[str, Any]],
     pinned: Sequence[NewConfiguration],
 ) -> str:
-    body = {
+    body: dict[str, Any] = {
         "name": request.name,
         "tasks": [str(id) for id in task_ids],
         "configurations": [asdict(one) for one in pinned],
@@ -363,6 +393,8 @@ def _hash_pinned(
         "judge": None if request.judge is None else engine_to_json(request.judge),
         "seed": request.seed,
     }
+    if request.judge_budget.is_limited:
+        body["judge_budget"] = [request.judge_budget.max_calls, str(request.judge_budget.max_cost_usd)]
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -373,13 +405,16 @@ def _check_graph(one: ConfigurationRow, graphs: Mapping[str, Graph]) -> None:
         raise Conflict(problem, "Run the same command again to create a new experiment.")
 
 
-def _build_batch_request(row: ExperimentRow, one: ConfigurationRow, task_ids: Sequence[UUID]) -> BatchRequest:
+def _build_batch_request(
+    row: ExperimentRow, one: ConfigurationRow, task_ids: Sequence[UUID], judge_budget: JudgeBudget
+) -> BatchRequest:
     return BatchRequest(
         graph=one.graph,
         task_ids=task_ids,
         group_size=1,
         engines={role: EngineConfig.model_validate(choice) for role, choice in one.engines.items()},
         scorers=[ScorerSpec(scorer["name"], scorer["weight"], scorer["options"]) for scorer in row.scorers],
+        judge_budget=judge_budget,
         budget=parse_budget(one.budget),
         seed=row.seed,
         tags=(EVALUATION_TAG,),

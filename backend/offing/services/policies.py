@@ -13,6 +13,7 @@ from offing.clock import new_id
 from offing.core.errors import Conflict, InvalidInput
 from offing.core.model import EngineConfig
 from offing.models.policy_folder import PolicyHashes
+from offing.models.prompt_formats import COMPACT_FORMATS
 from offing.services import policy_files
 from offing.storage import policy_versions, training_events
 from offing.storage.evaluations import EvaluationSummary, list_summaries
@@ -182,10 +183,10 @@ async def _require_library(connection: Connection, role: str, engine_config: Eng
     Raises InvalidInput if the role cannot use it.
     """
     field = f"engines.{role}.prompt_library"
-    if engine_config.engine in PROMPTLESS_ENGINES or engine_config.prompt_format == "compact":
+    if engine_config.engine in PROMPTLESS_ENGINES or engine_config.prompt_format in COMPACT_FORMATS:
         who = (
             f"the prompt format {engine_config.prompt_format}"
-            if engine_config.prompt_format == "compact"
+            if engine_config.prompt_format in COMPACT_FORMATS
             else f"the engine {engine_config.engine}"
         )
         raise InvalidInput(

@@ -81,6 +81,13 @@ def choose_random_words(inputs: PlannerInput, context: RuleContext) -> Plan:
     return plan_search([words[number] for number in sorted(chosen)])
 
 
-WORDS_FORMAT = PromptFormat("words", render_word_kinds, parse_chosen_words, find_plan_spans, write_chosen_words)
+WORDS_FORMAT = PromptFormat(
+    "words",
+    render_word_kinds,
+    parse_chosen_words,
+    find_plan_spans,
+    write_chosen_words,
+    max_tokens=MAX_WORDS + 1,  # a token has at least one letter, and one more token ends the completion
+)
 RULES = {"random-words": choose_random_words}
 """Rules for the engine `rules`, which show the form of a completion and nothing about which words to choose."""

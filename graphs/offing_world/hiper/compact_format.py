@@ -5,6 +5,7 @@ tokens of the turn before.
 """
 
 import re
+from collections.abc import Callable, Mapping
 
 from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat
 from offing_graphs.hiper.prompts import TAGS, build_turn, spans_from_blocks
@@ -24,6 +25,8 @@ LOOK_UP_PREFIX = "look up "
 """Prefix of a small planner's subgoal, which is one relation of any entity."""
 CONTINUE_WORD = "go"
 """Word that a small planner reads after an answer that did not end the run."""
+RenderTurn = Callable[[Turn, AgentInput], str]
+"""Renders a turn as an agent with this input would have written it."""
 _COMPACT_PATTERN = re.compile(r"\s*(?P<switch>\S+)\s+(?P<subgoal>\S+)\s+(?P<action>\S.*?)\s*", re.DOTALL)
 _RELATIONS_BY_WORD = {render_compact_relation(relation): relation for relation in RELATIONS}
 
@@ -37,30 +40,47 @@ def parse_compact_blocks(text: str) -> Blocks | InvalidOutput:
 
 
 def render_compact_prompt(inputs: AgentInput) -> tuple[Message, ...]:
-    """Render the question, then each output and its observation as separate messages.
+    """Render the question, then each output and its observation as separate messages."""
+    return render_prompt(inputs, render_compact_turn, render_observations(inputs))
+
+
+def render_prompt(inputs: AgentInput, render: RenderTurn, observations: Mapping[int, str]) -> tuple[Message, ...]:
+    """Render the question, then each output and its observation by its seq, as separate messages.
 
     The word `stop` asks for an answer.
     """
-    names = build_entity_index(inputs.question, list_learned_facts(inputs.memory))
-    seen = {
-        r.output_seq: CONTINUE_WORD if r.tool in FINAL_ACTIONS else render_compact_observation(r, names)
-        for r in inputs.memory
-    }
     messages = [Message("user", (render_compact_question(inputs.question),))]
     for n, past in enumerate(inputs.past, start=1):
-        observed = seen.get(past.seq, "failed")
+        observed = observations.get(past.seq, "failed")
         last = n == len(inputs.past) and inputs.reason
-        messages.append(Message("assistant", (render_compact_turn(past.output, inputs),), turn=past.seq))
+        messages.append(Message("assistant", (render(past.output, inputs),), turn=past.seq))
         messages.append(Message("user", (f"{observed} stop" if last else observed,)))
     return tuple(messages)
 
 
+def render_observations(inputs: AgentInput) -> dict[int, str]:
+    """Render what each output has led to, by its seq and in the order of the records."""
+    names = build_entity_index(inputs.question, list_learned_facts(inputs.memory))
+    return {
+        r.output_seq: CONTINUE_WORD if r.tool in FINAL_ACTIONS else render_compact_observation(r, names)
+        for r in inputs.memory
+    }
+
+
 def parse_compact_turn(text: str, inputs: AgentInput) -> Turn | InvalidOutput:
+    """Parse a turn whose answer, if it is one, follows from the look-ups."""
+    return parse_turn(text, inputs, _parse_action)
+
+
+def parse_turn(
+    text: str, inputs: AgentInput, parse_action: Callable[[str, AgentInput], Action | InvalidOutput]
+) -> Turn | InvalidOutput:
+    """Parse KEEP or SWITCH, a relation, and an action that `parse_action` parses."""
     blocks = parse_compact_blocks(text)
     if isinstance(blocks, InvalidOutput):
         return blocks
     relation = _RELATIONS_BY_WORD.get(blocks["subgoal"].text)
-    action = _parse_compact_action(blocks["action"].text, inputs)
+    action = parse_action(blocks["action"].text, inputs)
     if relation is None or isinstance(action, InvalidOutput):
         return (
             action
@@ -76,28 +96,37 @@ def render_compact_turn(output: Turn, inputs: AgentInput) -> str:
     Raises `InvalidInput` if the turn is neither an answer nor a look-up of an entity that has
     appeared.
     """
+    return render_turn(output, inputs, lambda action, of: ANSWER if action.is_final else render_call(action, of))
+
+
+def render_turn(output: Turn, inputs: AgentInput, render_action: Callable[[Action, AgentInput], str]) -> str:
+    """Render a turn whose action `render_action` renders."""
     relation = render_compact_relation(output.subgoal.removeprefix(LOOK_UP_PREFIX))
-    args = output.action.args
+    return f"{output.switch} {relation} {render_action(output.action, inputs)}"
+
+
+def render_call(action: Action, inputs: AgentInput) -> str:
+    """Render a look-up. Raises `InvalidInput` if its entity has not appeared."""
     names = build_entity_index(inputs.question, list_learned_facts(inputs.memory))
-    call = (
-        ""
-        if output.action.is_final
-        else render_compact_call(output.action.tool, args["relation"], args["entity"], names)
-    )
-    return f"{output.switch} {relation} {call or ANSWER}"
+    return render_compact_call(action.tool, action.args["relation"], action.args["entity"], names)
+
+
+def parse_call(text: str, inputs: AgentInput) -> Action | InvalidOutput:
+    """Parse a look-up."""
+    call = read_words(text, build_entity_index(inputs.question, list_learned_facts(inputs.memory)))
+    return call if isinstance(call, InvalidOutput) else Action(tool=call.tool, args=dict(call.args))
 
 
 def find_compact_spans(text: str) -> tuple[CompletionSpan, ...]:
     return spans_from_blocks(parse_compact_blocks(text))
 
 
-def _parse_compact_action(text: str, inputs: AgentInput) -> Action | InvalidOutput:
+def _parse_action(text: str, inputs: AgentInput) -> Action | InvalidOutput:
     """Parse the action. The planner does not write an answer; its text follows from the look-ups."""
-    known = list_learned_facts(inputs.memory)
     if text == ANSWER:
+        known = list_learned_facts(inputs.memory)
         return Action(tool=ANSWER, report=build_solution_report(inputs.question, known))
-    call = read_words(text, build_entity_index(inputs.question, known))
-    return call if isinstance(call, InvalidOutput) else Action(tool=call.tool, args=dict(call.args))
+    return parse_call(text, inputs)
 
 
 COMPACT_FORMAT = PromptFormat(

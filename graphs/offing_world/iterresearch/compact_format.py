@@ -5,15 +5,17 @@ and the answer from the known facts. Each prompt is rebuilt, so that the words o
 entities depend only on the question, the report and the last result.
 """
 
+from collections.abc import Sequence
+
 from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
 from offing_graphs.iterresearch.schemas import Round, TurnPhase, Workspace
+from offing_world.compact_facts import render_compact_fact
 from offing_world.compact_notation import (
     EntityIndex,
     build_entity_index,
     parse_compact_call,
     render_compact_call,
     render_compact_question,
-    render_compact_relation,
     render_compact_values,
 )
 from offing_world.iterresearch.rule_roles import build_answer_turn, build_look_up_turn, list_known_facts
@@ -27,12 +29,15 @@ def render_prompt(inputs: Workspace) -> tuple[Message, ...]:
 
     In the final turn, add `stop`.
     """
-    names = _build_entity_index(inputs)
-    facts = tuple(f"known {_render_fact(k, names)}" for k in list_known_facts(inputs))
+    return render_workspace(inputs, list_known_facts(inputs), _build_entity_index(inputs))
+
+
+def render_workspace(inputs: Workspace, known: Sequence[KnownFact], entity_index: EntityIndex) -> tuple[Message, ...]:
+    """Render the question, these facts and the last call with its result. In the final turn, add `stop`."""
+    facts = (f"known {render_compact_fact(k, entity_index)}" for k in known)
     stop = ("stop",) if inputs.phase is TurnPhase.FINAL else ()
-    return (
-        Message("user", (render_compact_question(inputs.question), *facts, *_render_last_call(inputs, names), *stop)),
-    )
+    question = render_compact_question(inputs.question)
+    return (Message("user", (question, *facts, *_render_last_call(inputs, entity_index), *stop)),)
 
 
 def parse_output(text: str, inputs: Workspace) -> Round | InvalidOutput:
@@ -90,11 +95,6 @@ def _render_last_call(inputs: Workspace, entity_index: EntityIndex) -> tuple[str
         return ("result failed",)
     words = render_compact_call(inputs.action.tool, fact.relation, fact.entity, entity_index)
     return (f"{words} result {render_compact_values(fact.values, entity_index, closed=fact.closed)}",)
-
-
-def _render_fact(fact: KnownFact, entity_index: EntityIndex) -> str:
-    values = render_compact_values(fact.values, entity_index, closed=fact.closed)
-    return f"{render_compact_relation(fact.relation)} {entity_index.entity_word(fact.entity)} {values}"
 
 
 COMPACT_FORMAT = PromptFormat("compact", render_prompt, parse_output, find_spans, render_output)

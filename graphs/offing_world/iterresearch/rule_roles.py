@@ -6,7 +6,7 @@ rules, too.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from offing.sdk import ReportDraft, RuleContext, RuleFunction, shorten_line
 from offing_graphs.extractive.arguments import EXPRESSION_NAMES, QUERY_NAMES
@@ -31,20 +31,24 @@ def list_known_facts(inputs: Workspace) -> tuple[KnownFact, ...]:
     """Return the facts in the report, corrected by the last result."""
     facts = {
         (k.relation, k.entity): k
-        for k in (*_parse_facts(inputs.report), *_list_new_facts(inputs))
+        for k in (*parse_report_facts(inputs.report), *list_new_facts(inputs))
         if k.values or k.closed
     }
     return tuple(facts.values())
 
 
 def build_look_up_turn(inputs: Workspace, look_up: LookUp, tool: str) -> Round:
-    """Build the output that makes a look-up with a tool."""
+    """Build the output that keeps all known facts and makes a look-up with a tool."""
+    return build_look_up_output(inputs, list_known_facts(inputs), look_up, tool)
+
+
+def build_look_up_output(inputs: Workspace, facts: Sequence[KnownFact], look_up: LookUp, tool: str) -> Round:
+    """Build the output that keeps these facts in its report and makes a look-up with a tool."""
     sought = f"the {look_up.relation} of {look_up.entity}"
-    report = f"{_render_facts(list_known_facts(inputs))}\nNext: {sought}."
     return build_output(
         inputs.phase,
         think=f"What is missing is {sought}.",
-        report=report,
+        report=f"{_render_facts(facts)}\nNext: {sought}.",
         action=Call(tool=tool, args=build_args(look_up)),
     )
 
@@ -52,10 +56,14 @@ def build_look_up_turn(inputs: Workspace, look_up: LookUp, tool: str) -> Round:
 def build_answer_turn(inputs: Workspace) -> Round:
     """Build the output that answers from the known facts, whether or not they are sufficient."""
     known = list_known_facts(inputs)
-    draft = build_solution_report(inputs.question, known)
+    return build_answer_output(inputs, known, build_solution_report(inputs.question, known))
+
+
+def build_answer_output(inputs: Workspace, facts: Sequence[KnownFact], draft: ReportDraft) -> Round:
+    """Build the output that keeps these facts in its report and ends the work with an answer."""
     enough = draft.answer != UNKNOWN_ANSWER
     think = "Nothing is missing." if enough else "It is not known."
-    return build_output(inputs.phase, think=think, report=_render_facts(known), answer=draft, answered=enough)
+    return build_output(inputs.phase, think=think, report=_render_facts(facts), answer=draft, answered=enough)
 
 
 def is_solved(inputs: Workspace) -> bool:
@@ -108,7 +116,7 @@ def _build_cheap_args(card: ToolCard, question: str, turn: int) -> dict[str, str
     return {name: shorten_line(question, 400)} if name else {}
 
 
-def _list_new_facts(inputs: Workspace) -> tuple[KnownFact, ...]:
+def list_new_facts(inputs: Workspace) -> tuple[KnownFact, ...]:
     """Return the facts of the last result. Empty means that it holds none."""
     if inputs.action is None or inputs.result is None or inputs.result.message:
         return ()
@@ -116,12 +124,13 @@ def _list_new_facts(inputs: Workspace) -> tuple[KnownFact, ...]:
     return (fact,) if fact else ()
 
 
-def _parse_facts(report: str) -> tuple[KnownFact, ...]:
+def parse_report_facts(report: str) -> tuple[KnownFact, ...]:
+    """Return the facts that a report states. Other lines are ignored."""
     facts = (m for line in report.split("\n") if (m := _FACT_PATTERN.fullmatch(line)))
     return tuple(KnownFact(m[1], m[2], () if m[3] == NONE else tuple(m[3].split(", ")), m[3] == NONE) for m in facts)
 
 
-def _render_facts(known: tuple[KnownFact, ...]) -> str:
+def _render_facts(known: Sequence[KnownFact]) -> str:
     lines = [f"- {k.relation} of {k.entity}: {', '.join(k.values) or NONE}" for k in known]
     return "\n".join([KNOWN, *(lines or ["nothing yet"])])
 

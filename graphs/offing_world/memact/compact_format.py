@@ -6,11 +6,13 @@ addressed by their position. Entities are numbered in the order in which the con
 them, so that a new segment renumbers them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from offing.sdk import CompletionSpan, InvalidOutput, Message, PromptFormat, SpanKind
 from offing_graphs.memact.schemas import EDIT_ACTIONS, PRUNE, WRITE, Act, AgentInput, ContextRecord
+from offing_world.compact_answer import ANSWER, SUMMARY
+from offing_world.compact_facts import parse_compact_facts, render_compact_facts
 from offing_world.compact_notation import (
     MAX_RECORDS,
     EntityIndex,
@@ -18,44 +20,40 @@ from offing_world.compact_notation import (
     parse_compact_call,
     render_compact_call,
     render_compact_question,
-    render_compact_relation,
     render_compact_values,
 )
 from offing_world.memact.facts import list_known_facts, list_record_facts, parse_facts, render_facts
 from offing_world.memact.rule_roles import build_answer
 from offing_world.question_solver import KnownFact
-from offing_world.semantics import RELATIONS, RELATIONS_BY_NAME
 
-ANSWER, SUMMARY, NOTHING_WORD, DONE, FAILED, NONE, CLOSED = (
-    "answer",
-    "summary",
-    "none",
-    "known",
-    "failed",
-    "none",
-    "closed",
-)
-FACT_SEPARATOR = "|"
+DONE, FAILED, NONE = "known", "failed", "none"
 SPAN_KINDS = {
     ANSWER: SpanKind.ANSWER,
     SUMMARY: SpanKind.SUMMARY,
     PRUNE: SpanKind.MEMORY_EDIT,
     WRITE: SpanKind.MEMORY_EDIT,
 }
+RenderAction = Callable[[Act, AgentInput], str]
+"""Renders an action as an agent with this input would have written it."""
 FORMAT_HELP = "Write a look-up such as t0 r0 e0, prune m0, write r0 e0 e1, summary r0 e0 e1, or answer."
 
 
-def render_prompt(inputs: AgentInput) -> tuple[Message, ...]:
-    """Render the question, then each action and its observation.
+def render_compact_prompt(inputs: AgentInput) -> tuple[Message, ...]:
+    """Render the question, then each action and its observation."""
+    return render_prompt(inputs, render_action)
+
+
+def render_prompt(inputs: AgentInput, render: RenderAction) -> tuple[Message, ...]:
+    """Render the question, then each action, rendered by `render`, and its observation.
 
     User messages have no compact words.
     """
-    names = _build_entity_index(inputs)
-    summed = (f"{SUMMARY} {_render_facts(parse_facts(inputs.summary), names)}",) if inputs.summary else ()
+    names = build_context_index(inputs)
+    summed = (f"{SUMMARY} {render_compact_facts(parse_facts(inputs.summary), names)}",) if inputs.summary else ()
     messages = [Message("user", (" ".join((render_compact_question(inputs.question), *summed)),))]
     for entry in inputs.records:
         seq = entry.seq if entry.in_segment else 0
-        messages.append(Message("assistant", (_render_earlier_action(entry, inputs),), seq))
+        messages.append(Message("assistant", (_render_earlier_action(entry, inputs, render),), seq))
         messages.append(Message("user", (_render_observation(entry, names),)))
     last = messages[-1]
     request = "" if inputs.request == "action" else f" {inputs.request}"
@@ -67,15 +65,15 @@ def render_action(action: Act, inputs: AgentInput) -> str:
 
     Raises `InvalidInput` if the action names something that has no word.
     """
-    names = _build_entity_index(inputs)
+    names = build_context_index(inputs)
     if action.answer:
         return ANSWER
     if action.summary:
-        return f"{SUMMARY} {_render_facts(parse_facts(action.summary), names)}"
+        return f"{SUMMARY} {render_compact_facts(parse_facts(action.summary), names)}"
     if action.tool not in EDIT_ACTIONS:
         return render_compact_call(action.tool, str(action.args.get("relation")), str(action.args.get("entity")), names)
     facts = parse_facts(str(action.args.get("note", "")))
-    noted = f"{WRITE} {_render_facts(facts, names)}" if facts or action.tool == WRITE else ""
+    noted = f"{WRITE} {render_compact_facts(facts, names)}" if facts or action.tool == WRITE else ""
     if action.tool == WRITE:
         return noted
     record_words = {entry.id: f"m{n}" for n, entry in enumerate(inputs.records)}
@@ -97,11 +95,11 @@ def _parse(text: str, inputs: AgentInput) -> Act | InvalidOutput:
     if first == ANSWER and not rest:
         return build_answer(inputs, list_known_facts(inputs))
     if first == SUMMARY:
-        facts = _parse_facts(rest, _build_entity_index(inputs))
+        facts = parse_compact_facts(rest, build_context_index(inputs), FORMAT_HELP)
         return facts if isinstance(facts, InvalidOutput) else Act(summary=render_facts(facts))
     if first in EDIT_ACTIONS:
         return _parse_edit(words, inputs)
-    call = parse_compact_call(text, _build_entity_index(inputs))
+    call = parse_compact_call(text, build_context_index(inputs))
     return (
         InvalidOutput(f"{call.problem} {FORMAT_HELP}")
         if isinstance(call, InvalidOutput)
@@ -118,20 +116,20 @@ def find_spans(text: str) -> tuple[CompletionSpan, ...]:
     return (CompletionSpan(SPAN_KINDS.get(stripped.split()[0], SpanKind.ACTION), start, start + len(stripped)),)
 
 
-def _render_earlier_action(entry: ContextRecord, inputs: AgentInput) -> str:
+def _render_earlier_action(entry: ContextRecord, inputs: AgentInput, render: RenderAction) -> str:
     """Render an earlier action in the current words.
 
     An edit of an earlier segment, whose records no longer exist, becomes its note.
     """
     act = entry.action
     if entry.in_segment:
-        return act.written or render_action(act, inputs)
+        return act.written or render(act, inputs)
     if act.tool == PRUNE and entry.ok:
         act = Act(tool=WRITE, args={"note": act.args.get("note", "")})
-    return render_action(act, inputs)
+    return render(act, inputs)
 
 
-def _build_entity_index(inputs: AgentInput) -> EntityIndex:
+def build_context_index(inputs: AgentInput) -> EntityIndex:
     """Return the index of the entities in the order in which the context names them."""
     names = build_entity_index(inputs.question, parse_facts(inputs.summary))
     for entry in inputs.records:
@@ -150,23 +148,12 @@ def _render_observation(entry: ContextRecord, entity_index: EntityIndex) -> str:
     return render_compact_values(facts[0].values, entity_index, closed=facts[0].closed) if facts else NONE
 
 
-def _render_facts(facts: Sequence[KnownFact], entity_index: EntityIndex) -> str:
-    """Render facts, such as `r1 e0 e5 | r10 e5 1 9 8 7`."""
-    rendered = (
-        f"{render_compact_relation(k.relation)} {entity_index.entity_word(k.entity)} "
-        f"{render_compact_values(k.values, entity_index, closed=k.closed)}"
-        for k in facts
-        if k.relation in RELATIONS
-    )
-    return f" {FACT_SEPARATOR} ".join(rendered) or NOTHING_WORD
-
-
 def _parse_edit(words: Sequence[str], inputs: AgentInput) -> Act | InvalidOutput:
     pruned = list(takewhile(lambda w: w != WRITE, words[1:])) if words[0] == PRUNE else []
     rest = words[1 + len(pruned) :] if words[0] == PRUNE else words
     facts: tuple[KnownFact, ...] | InvalidOutput = ()
     if rest:
-        facts = _parse_facts(rest[1:], _build_entity_index(inputs))
+        facts = parse_compact_facts(rest[1:], build_context_index(inputs), FORMAT_HELP)
     if isinstance(facts, InvalidOutput):
         return facts
     note = render_facts(facts) if rest else ""
@@ -194,56 +181,4 @@ def _parse_record_index(word: str) -> int:
     return int(digits) if is_record_word and str(int(digits)) == digits and int(digits) < MAX_RECORDS else -1
 
 
-def _parse_facts(words: Sequence[str], entity_index: EntityIndex) -> tuple[KnownFact, ...] | InvalidOutput:
-    if list(words) == [NOTHING_WORD]:
-        return ()
-    facts: list[KnownFact] = []
-    for fact_words in _split_facts(words):
-        fact = _parse_fact(fact_words, entity_index)
-        if isinstance(fact, InvalidOutput):
-            return fact
-        facts.append(fact)
-    return tuple(facts)
-
-
-def _split_facts(words: Sequence[str]) -> Iterable[list[str]]:
-    part: list[str] = []
-    for word in words:
-        if word == FACT_SEPARATOR:
-            yield part
-            part = []
-        else:
-            part.append(word)
-    yield part
-
-
-def _parse_fact(words: Sequence[str], entity_index: EntityIndex) -> KnownFact | InvalidOutput:
-    """Parse a fact: a relation and an entity, then entities, digits or `closed`."""
-    relation = _find_by_word(words[0], "r", RELATIONS) if len(words) > 2 else None
-    entity = _find_by_word(words[1], "e", entity_index.entities) if relation else None
-    if relation is None or entity is None:
-        return InvalidOutput(
-            f"A fact is a relation, an entity and what was found, not {' '.join(words)[:40]!r}. {FORMAT_HELP}"
-        )
-    value_words = words[2:]
-    if list(value_words) == [CLOSED]:
-        return KnownFact(relation, entity, (), True)
-    if RELATIONS_BY_NAME[relation].is_numeric and all(
-        len(w) == 1 and w.isascii() and w.isdecimal() for w in value_words
-    ):
-        return KnownFact(relation, entity, ("".join(value_words),), True)
-    values = [_find_by_word(word, "e", entity_index.entities) for word in value_words]
-    if None in values:
-        return InvalidOutput(f"{value_words[values.index(None)][:20]!r} is no entity that has appeared. {FORMAT_HELP}")
-    return KnownFact(relation, entity, tuple(v for v in values if v), True)
-
-
-def _find_by_word(word: str, letter: str, candidates: Sequence[str]) -> str | None:
-    digits = word[1:]
-    if word[:1] != letter or not (digits.isascii() and digits.isdecimal()) or len(digits) > 3:
-        return None
-    index = int(digits)
-    return candidates[index] if str(index) == digits and index < len(candidates) else None
-
-
-COMPACT_FORMAT = PromptFormat("compact", render_prompt, parse_action, find_spans, render_action)
+COMPACT_FORMAT = PromptFormat("compact", render_compact_prompt, parse_action, find_spans, render_action)

@@ -13,13 +13,8 @@ from offing.tools.environment import extend_role
 from offing_graphs.agentflow import graph
 from offing_graphs.agentflow.roles import GENERATOR
 from offing_graphs.shared.schemas import Analysis, MemoryRecord, WriterInput
-from offing_world.agentflow.compact_report import (
-    COMPACT_FORMAT,
-    build_cited_report,
-    parse_report,
-    render_prompt,
-    render_report,
-)
+from offing_world.agentflow.compact_report import COMPACT_FORMAT, parse_report, render_prompt, render_report
+from offing_world.compact_answer import build_cited_report
 from offing_world.compact_notation import VOCABULARY
 from tests.graphs.world_runs import held_out, trial
 

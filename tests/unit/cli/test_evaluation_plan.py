@@ -9,6 +9,7 @@ from offing.cli.commands import app
 from offing.cli.evaluation_plan import build_configurations, build_scorers, read_plan
 from offing.cli.options import ComparisonOptions
 from offing.core.errors import InvalidInput
+from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.services.experiments import Configuration
@@ -20,6 +21,7 @@ dataset = "towers"
 max_questions = 200
 seed = 7
 judge = "litellm:openai/gpt-5-mini"
+judge_budget = { max_calls = 500, max_cost_usd = 2 }
 engines = { all = "rules:world" }
 
 [scorers]
@@ -67,7 +69,8 @@ def test_without_a_configuration_there_is_one() -> None:
 def test_every_option_is_read_and_a_configuration_replaces_the_limits_that_it_names() -> None:
     options = ComparisonOptions(
         "t.jsonl", max_questions=5, seed=7, name="night", judge="litellm:openai/gpt-5-mini",
-        scorers=("numeric=0.5",), graph="iterresearch", engines=("all=extractive",),
+        judge_max_calls=40, judge_max_usd=0.75, scorers=("numeric=0.5",), graph="iterresearch",
+        engines=("all=extractive",),
         max_turns=3, max_tokens=1000, max_cost_usd=0.5, max_seconds=60.0,
         configurations=("own=max_turns=0 max_tokens=5 max_cost_usd=0.25 max_seconds=9 code=true", "shared=web=true"),
     )  # fmt: skip
@@ -75,11 +78,16 @@ def test_every_option_is_read_and_a_configuration_replaces_the_limits_that_it_na
     own, shared = configurations(options)
     assert (plan.dataset, plan.max_questions, plan.seed, plan.name) == ("t.jsonl", 5, 7, "night")
     assert plan.judge == "litellm:openai/gpt-5-mini"
+    assert plan.judge_budget.to_budget() == JudgeBudget(40, Decimal("0.75"))
     assert build_scorers(plan) == [ScorerSpec("numeric", 0.5)]
     assert (own.graph, own.budget, dict(own.scope)) == (
         "iterresearch", Budget(0, 5, Decimal("0.25"), 9.0), {"code": True}
     )  # fmt: skip
     assert (shared.graph, shared.budget) == ("iterresearch", Budget(3, 1000, Decimal("0.5"), 60.0))
+
+
+def test_without_a_judge_budget_there_is_no_limit() -> None:
+    assert read_plan(ComparisonOptions("t.jsonl")).judge_budget.to_budget() == NO_JUDGE_LIMIT
 
 
 def test_without_a_scorer_the_dataset_decides() -> None:
@@ -107,6 +115,7 @@ def test_a_file_says_the_same_in_tables(tmp_path: Path) -> None:
     plan = read_plan(options)
     old, new = configurations(options)
     assert (plan.dataset, plan.max_questions, plan.seed) == (str(tmp_path / "towers"), 200, 7)
+    assert plan.judge_budget.to_budget() == JudgeBudget(500, Decimal("2.0"))
     assert build_scorers(plan) == [
         ScorerSpec("exact_match"),
         ScorerSpec("numeric", 0.5, {"relative": 0.01}),
@@ -126,6 +135,7 @@ def test_a_file_says_the_same_in_tables(tmp_path: Path) -> None:
         (ComparisonOptions("t", configurations=("a=captain=extractive",)), r"engines\.captain"),
         (ComparisonOptions("t", configurations=("a=graph=nothing",)), "There is no graph|no graph 'nothing'"),
         (ComparisonOptions("t", max_questions=0), "max_questions"),
+        (ComparisonOptions("t", judge_max_calls=-1), r"judge_budget\.max_calls"),
     ],
 )
 def test_a_mistake_names_its_field(options: ComparisonOptions, problem: str) -> None:
@@ -143,6 +153,7 @@ def test_a_file_rejects_unknown_fields_and_options_beside_it(tmp_path: Path) -> 
         ComparisonOptions(str(file), scorers=("exact_match",)),
         ComparisonOptions(str(file), engines=("all=extractive",)),
         ComparisonOptions(str(file), judge="extractive"),
+        ComparisonOptions(str(file), judge_max_usd=1.0),
         ComparisonOptions(str(file), max_questions=3),
         ComparisonOptions(str(file), seed=1),
         ComparisonOptions(str(file), max_turns=3),
