@@ -32,9 +32,9 @@ async def whole_cost(client: Client, servers: ServerUrls) -> list[Measurement]:
     key = await create_key(client.database)
     measurements: list[Measurement] = []
     with open_api_process(ROOT, servers, free_port(), key, {"OFFING_EXTRA_GRAPHS": NAMES}) as api:
-        async with _open_http(api) as http, bare_saver(servers.owner_url, lock=False) as saver:
+        async with open_http(api) as http, bare_saver(servers.owner_url, lock=False) as saver:
             bare = Bare(noop_graph().compile(checkpointer=saver))
-            await at_once(1, 10, lambda: _follow_run(http))
+            await at_once(1, 10, lambda: follow_run(http))
             for clients in (1, 8, 32):
                 measurements += await _at_clients(clients, http, bare, api)
     return measurements
@@ -46,8 +46,8 @@ async def _at_clients(clients: int, http: httpx.AsyncClient, bare: Bare, api: Ap
     async def work(one: Callable[[], Awaitable[object]]) -> None:
         rates.append(await at_once(clients, RUNS, one))
 
-    ours = await _spent(api, lambda: work(lambda: _follow_run(http)))
-    alone = await _spent(api, lambda: work(lambda: bare.run({"seen": 0})))
+    ours = await spent(api, lambda: work(lambda: follow_run(http)))
+    alone = await spent(api, lambda: work(lambda: bare.run({"seen": 0})))
     beside = f"{clients} client{'s' if clients > 1 else ''}"
     servers = sum(seconds for name, seconds in ours.items() if name != "client")
     parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours.items())
@@ -61,11 +61,11 @@ async def _at_clients(clients: int, http: httpx.AsyncClient, bare: Bare, api: Ap
     ]  # fmt: skip
 
 
-async def _spent(api: ApiProcess, work: Callable[[], Awaitable[None]]) -> Mapping[str, float]:
-    """Return the CPU seconds per run of each kind of process while `work` lasts."""
+async def spent(api: ApiProcess, work: Callable[[], Awaitable[None]], runs: int = RUNS) -> Mapping[str, float]:
+    """Return the CPU seconds per run of each kind of process while `work` makes this number of runs."""
     before = _cpu_seconds(api)
     await work()
-    return {name: (after - before[name]) / RUNS for name, after in _cpu_seconds(api).items()}
+    return {name: (after - before[name]) / runs for name, after in _cpu_seconds(api).items()}
 
 
 def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:
@@ -94,14 +94,15 @@ def _with_ended(processes: list[psutil.Process]) -> float:
 
 
 @asynccontextmanager
-async def _open_http(api: ApiProcess) -> AsyncGenerator[httpx.AsyncClient]:
+async def open_http(api: ApiProcess) -> AsyncGenerator[httpx.AsyncClient]:
+    """Open a client with the key of this API."""
     headers = {"Authorization": f"Bearer {api.key}"}
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
     async with httpx.AsyncClient(base_url=api.url, headers=headers, limits=limits, timeout=60) as http:
         yield http
 
 
-async def _follow_run(http: httpx.AsyncClient) -> None:
+async def follow_run(http: httpx.AsyncClient) -> None:
     """Submit a run, and read its event stream until the server has sent the end."""
     response = await http.post("/api/v1/runs", json={"question": "Measure", "graph": "bench_noop"})
     assert response.status_code in (200, 201), response.text
