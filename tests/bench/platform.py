@@ -38,7 +38,8 @@ def measured_stack(workers: int = 1, **environment: str) -> Generator[ServerUrls
     `workers` 0 means as many processes as `offing up` starts on this machine.
     """
     with tempfile.TemporaryDirectory(prefix="offing-bench-") as home:
-        expected = {"OFFING_HOME": home, "OFFING_EXTRA_GRAPHS": NAMES, "PYTHONPATH": str(ROOT), **environment}
+        folders = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        expected = {"OFFING_HOME": home, "OFFING_EXTRA_GRAPHS": NAMES, "PYTHONPATH": folders, **environment}
         before = {name: os.environ.get(name) for name in expected}
         os.environ.update(expected)
         try:

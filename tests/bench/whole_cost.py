@@ -46,8 +46,8 @@ async def _at_clients(clients: int, http: httpx.AsyncClient, bare: Bare, api: Ap
     async def work(one: Callable[[], Awaitable[object]]) -> None:
         rates.append(await at_once(clients, RUNS, one))
 
-    ours = await _spent(api, lambda: work(lambda: follow_run(http)))
-    alone = await _spent(api, lambda: work(lambda: bare.run({"seen": 0})))
+    ours = await spent(api, lambda: work(lambda: follow_run(http)))
+    alone = await spent(api, lambda: work(lambda: bare.run({"seen": 0})))
     beside = f"{clients} client{'s' if clients > 1 else ''}"
     servers = sum(seconds for name, seconds in ours.items() if name != "client")
     parts = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours.items())
@@ -61,11 +61,11 @@ async def _at_clients(clients: int, http: httpx.AsyncClient, bare: Bare, api: Ap
     ]  # fmt: skip
 
 
-async def _spent(api: ApiProcess, work: Callable[[], Awaitable[None]]) -> Mapping[str, float]:
-    """Return the CPU seconds per run of each kind of process while `work` lasts."""
+async def spent(api: ApiProcess, work: Callable[[], Awaitable[None]], runs: int = RUNS) -> Mapping[str, float]:
+    """Return the CPU seconds per run of each kind of process while `work` makes this number of runs."""
     before = _cpu_seconds(api)
     await work()
-    return {name: (after - before[name]) / RUNS for name, after in _cpu_seconds(api).items()}
+    return {name: (after - before[name]) / runs for name, after in _cpu_seconds(api).items()}
 
 
 def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:

@@ -47,6 +47,7 @@ from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.metric_queries import count_ended_runs
 from offing.storage.pool import Database
 from offing.storage.runs import Claim, NextClaim
+from offing.storage.table_statistics import analyze_new_tables
 from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.live_publisher import LivePublisher
 from offing_workers.prompt_distillation.job import PROMPT_LIBRARY_FOLDER, DistillationContext, run_next_job
@@ -169,6 +170,7 @@ class WorkerProcess:
             self._report_alive,
             self._index_runs,
             self._count_runs,
+            self._analyze_tables,
             self._deliver_webhooks,
             self._begin_scheduled_runs,
             *([self._fill_vectors] if self._tool_backends.library_models.embedder else []),
@@ -337,6 +339,12 @@ class WorkerProcess:
             await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
             while await count_ended_runs(self._database, MAX_COUNTED_RUNS) == MAX_COUNTED_RUNS:
                 pass
+
+    async def _analyze_tables(self) -> None:
+        """Analyze tables that have got their first rows, so that plans for empty tables are not kept."""
+        while True:
+            await asyncio.sleep(self._settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
+            await analyze_new_tables(self._database)
 
     async def _deliver_webhooks(self) -> None:
         """Attempt deliveries to webhooks that are due. Several workers may do so at once."""
