@@ -107,37 +107,29 @@ def trained_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Poin
         shutil.rmtree(work, ignore_errors=True)
 
 
-def imitated_on(
-    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None = None
-) -> tuple[Point, ...]:
-    """Return metrics before and after fine-tuning on successful rollouts, as many as the course collects in training.
+def imitated_on(course: Course, start: Path, seed: int, work: Path) -> tuple[Point, ...]:
+    """Return metrics before and after rejection sampling: fine-tuning on the successes of the starting policy.
 
-    The rollouts are those of the starting policy (rejection sampling), or with `explorer` those that training with its
-    tables collects. `course.tables` are those of the fine-tuning. `work` is emptied before and after.
+    It collects as many rollouts as the course does in training. `course.tables` are those of the fine-tuning. `work` is
+    emptied before and after.
     """
     shutil.rmtree(work, ignore_errors=True)
     try:
         began = time.monotonic()
         trained = Trained(start, merge_tables({"learner": {"seed": seed}}, course.tables))
         first = Point(0, 0.0, evaluated(course, _published(trained, work)))
-        seen = list(_collected(course, start, seed, work, explorer))
-        metrics = trained.step(seen, 0.0)
+        metrics = trained.step(list(_collect_successes(course, start, seed, work)), 0.0)
         last = {**evaluated(course, _published(trained, work)), **_training(metrics)}
         return (first, Point(course.steps, time.monotonic() - began, last))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _collected(
-    course: Course, start: Path, seed: int, work: Path, explorer: Mapping[str, Any] | None
-) -> Iterator[Played]:
-    """Yield the rollouts of all training steps. Without `explorer`, the policy stays the same."""
-    policy = Trained(start, merge_tables({"learner": {"seed": seed}}, explorer or course.tables))
-    for step, planned in enumerate(_planned(course, seed)):
-        played = asyncio.run(play(course.flow, Table(_published(policy, work)), planned, course.how))
-        yield from played
-        if explorer is not None:
-            policy.step(played, step / course.steps)
+def _collect_successes(course: Course, start: Path, seed: int, work: Path) -> Iterator[Played]:
+    """Yield the successful ones among as many rollouts of the starting policy as training collects."""
+    table = Table(_published(Trained(start, merge_tables({"learner": {"seed": seed}}, course.tables)), work))
+    for planned in _planned(course, seed):
+        yield from (one for one in asyncio.run(play(course.flow, table, planned, course.how)) if one.reward > 0)
 
 
 def _planned(course: Course, seed: int) -> Iterator[list[PlannedRollout]]:
