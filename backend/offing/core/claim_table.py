@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.conflicts import find_conflicts
 from offing.core.report import ClaimCheck, ClaimVerdict, Conflict, Report, Sentence
 from offing.core.report_labels.english import ENGLISH
@@ -95,7 +96,13 @@ def _list_rule_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...
     if sentence.citations:
         return (labels.not_quoted.format(values=labels.comma.join(sentence.unsupported_values)),)
     first = labels.passage_only if sentence.passages else labels.no_source
-    return (first, *sentence.rejected)
+    return (first, *(_describe_rejection(reason, labels) for reason in sentence.rejected))
+
+
+def _describe_rejection(reason: str, labels: ReportLabels) -> str:
+    """Return a recorded reason in words. One that the platform did not write is left as it is."""
+    coded = REJECTION_TEXTS.find(reason)
+    return labels.rejections[coded.code].format(**coded.parameters) if coded else reason
 
 
 def _list_checker_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...]:

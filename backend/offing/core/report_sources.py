@@ -88,7 +88,7 @@ def describe_position(citation: Citation, labels: ReportLabels = ENGLISH) -> str
         *_describe_section(position, citation.title, labels),
         *_describe_lines(position, labels),
     ]
-    return labels.comma.join(parts) or _describe_fraction(position, labels)
+    return labels.between_positions.join(parts) or _describe_fraction(position, labels)
 
 
 def sources_to_json(report: Report) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The words of a report's files in English."""
 
+from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.report import ClaimVerdict
 from offing.core.report_changes import ChangeKind
@@ -11,6 +12,7 @@ ENGLISH = ReportLabels(
     between_sentences=" ",
     comma=", ",
     semicolon="; ",
+    between_positions=", ",
     full_stops=".!?",
     untitled="Report",
     limits="Limits",
@@ -57,6 +59,7 @@ ENGLISH = ReportLabels(
     quoted="\u201c{text}\u201d",
     no_source="no source",
     passage_only="passage only, no words quoted",
+    rejections=REJECTION_TEXTS.templates,
     not_quoted="not in the quotes: {values}",
     edited="edited by a person",
     conclusion_from="conclusion from {numbers}",

@@ -35,6 +35,8 @@ class ReportLabels:
     """What stands between the things of a list."""
     semicolon: str
     """What stands between longer things of a list."""
+    between_positions: str
+    """What stands between the page, the section and the lines of a position."""
     full_stops: str
     """Characters that end a sentence. The first is appended to a text that has none."""
 
@@ -71,6 +73,8 @@ class ReportLabels:
     # Marks of a sentence.
     no_source: str
     passage_only: str
+    rejections: Mapping[str, str]
+    """Reasons why a citation was rejected, by their codes in `REJECTION_TEXTS`."""
     not_quoted: str
     edited: str
     conclusion_from: str
