@@ -83,11 +83,13 @@ def list_marks(sentence: Sentence, labels: ReportLabels = ENGLISH) -> tuple[str,
     return (*_list_rule_marks(sentence, labels), *_list_checker_marks(sentence, labels))
 
 
-def list_printed_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...]:
-    """Return the marks of a sentence in a file: whether a person wrote or changed it, and why it is not supported."""
-    marks = list_marks(sentence, labels)
-    edited = (f"{labels.edited}{labels.semicolon.rstrip()}" if marks else labels.edited,) if sentence.is_edited else ()
-    return (*edited, *marks)
+def describe_marks(sentence: Sentence, labels: ReportLabels) -> str:
+    """Say what a file marks at a sentence: whether a person wrote or changed it, and why it is not supported.
+
+    Empty means nothing.
+    """
+    edited = labels.edited if sentence.is_edited else ""
+    return labels.semicolon.join(filter(None, (edited, " ".join(list_marks(sentence, labels)))))
 
 
 def _list_rule_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from offing.core.bibliography import find_web_address
 from offing.core.change_formats import describe_follow_up, list_changes
-from offing.core.claim_table import Claim, ClaimAnalysis, analyze_claims, list_printed_marks
+from offing.core.claim_table import Claim, ClaimAnalysis, analyze_claims, describe_marks
 from offing.core.report import Citation, Layout, Report, Section, Sentence, split_cells
 from offing.core.report_image import NO_IMAGES, ImageSelection, describe_left_out
 from offing.core.report_labels.labels import ReportLabels
@@ -200,7 +200,7 @@ def _list_parts(sentences: Sequence[Sentence], labels: ReportLabels) -> Parts:
 def _list_marks(sentence: Sentence, labels: ReportLabels) -> Parts:
     """Return the numbers of the citations of a sentence, and why it is not supported or what it follows from."""
     numbers = tuple(CitationPart(number=number) for number in (*sentence.citations, *sentence.passages))
-    marks = join_lines(" ".join(list_printed_marks(sentence, labels)))
+    marks = join_lines(describe_marks(sentence, labels))
     return (*numbers, TextPart(text=f" ({marks})", is_mark=True)) if marks else numbers
 
 

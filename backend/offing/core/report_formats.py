@@ -17,7 +17,7 @@ from offing.core.claim_table import (
     analyze_claims,
     claims_to_json,
     conflicts_to_json,
-    list_printed_marks,
+    describe_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
@@ -236,7 +236,7 @@ def _render_md_sentence(sentence: Sentence, labels: ReportLabels) -> str:
 
 def _render_md_marks(sentence: Sentence, labels: ReportLabels) -> str:
     numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
-    marks = _escape_markdown(" ".join(list_printed_marks(sentence, labels)))
+    marks = _escape_markdown(describe_marks(sentence, labels))
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
@@ -310,7 +310,7 @@ def _render_html_sentence(sentence: Sentence, labels: ReportLabels) -> str:
 
 def _render_html_marks(sentence: Sentence, labels: ReportLabels) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
-    marks = _escape_html(" ".join(list_printed_marks(sentence, labels)))
+    marks = _escape_html(describe_marks(sentence, labels))
     return " ".join(filter(None, (numbers, f'<em class="{_mark_class(sentence)}">({marks})</em>' if marks else "")))
 
 
