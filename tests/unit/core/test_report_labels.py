@@ -87,7 +87,7 @@ def test_no_chinese_label_is_still_in_english() -> None:
         for name, text in list_texts(CHINESE)
         if name != "language"
     }
-    assert {name: found for name, found in words.items() if found} == {}
+    assert {name: latin for name, latin in words.items() if latin} == {}
 
 
 @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ def a_full_chinese_report() -> Report:
     )
     citations = tuple(replace(c, position=p) for c, p in zip((first, second, third), positions, strict=True))
     rejected = REJECTION_TEXTS.render("quote_not_found", evidence="E9", quote="价格")
-    found = ClaimJudgment(ClaimVerdict.CONTRADICTED, "数字不同", contradiction=2)
+    objection = ClaimJudgment(ClaimVerdict.CONTRADICTED, "数字不同", contradiction=2)
     sentences = (
         Sentence("s1", TEXTS["chinese"][0], (1,), judgment=ClaimJudgment(ClaimVerdict.SUPPORTED)),
-        Sentence("s2", "水泵的寿命为十年。", (2,), judgment=found),
+        Sentence("s2", "水泵的寿命为十年。", (2,), judgment=objection),
         Sentence("s3", "价格上涨了。", rejected=(rejected,)),
         Sentence("s4", "产量为 12 台。", (1,), unsupported_values=("12", "13"), is_edited=True),
         Sentence("s5", "因此市场在增长。", conclusion=Conclusion(("s1",), (1,))),
