@@ -163,7 +163,7 @@ async def export_texts(api: Api, run: UUID) -> dict[str, str]:
 async def test_the_files_of_a_report_have_headings_in_the_language_that_was_asked_for(
     api: Api, style: dict[str, str] | None, words: str, others: str
 ) -> None:
-    run = await api.submit(**({"report_style": style} if style else {}))
+    run = await api.submit(report_style=style)
     await api.hands.report(await api.hands.claim(run), await api.hands.document())
     heading = "来源" if style == {"language": "zh"} else "Sources"
     for form, text in (await export_texts(api, run)).items():

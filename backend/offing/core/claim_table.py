@@ -102,7 +102,7 @@ def _list_rule_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...
 
 
 def _describe_rejection(reason: str, labels: ReportLabels) -> str:
-    """Return a recorded reason in words. One that the platform did not write is left as it is."""
+    """Return a recorded reason in words. One that the platform did not write is left unchanged."""
     coded = REJECTION_TEXTS.find(reason)
     return labels.rejections[coded.code].format(**coded.parameters) if coded else reason
 
@@ -143,7 +143,7 @@ def describe_judges(check: ClaimCheck | None, claims: Sequence[Claim], labels: R
         return labels.judged_by_rules
     if not check.judgments:
         return labels.checker_failed.format(reason=_end(check.failure, labels))
-    judges = labels.judged_by_checker.format(checker=check.checked_by, judged=check.judgments, claims=check.claims)
+    judges = labels.judged_by_checker.format(checker=check.checked_by, count=check.judgments, claims=check.claims)
     rest = labels.others_not_judged.format(reason=_end(check.failure, labels)) if check.judgments < check.claims else ""
     unverified = labels.unverified.format(count=check.unverified) if check.unverified else ""
     return labels.between_sentences.join(filter(None, (judges, rest, unverified)))

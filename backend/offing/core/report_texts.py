@@ -113,8 +113,8 @@ def _describe_origin(report: Report, labels: ReportLabels) -> str:
     version, note = report.edit.base_version, report.edit.note.rstrip(".\u3002")
     if report.edit.run_id is not None:
         origin = labels.edited_by_follow_up.format(author=report.edit.by, version=version)
-        asked = labels.follow_up_request.format(request=note) if note else ""
-        return labels.between_sentences.join(filter(None, (origin, asked)))
+        request = labels.follow_up_request.format(request=note) if note else ""
+        return labels.between_sentences.join(filter(None, (origin, request)))
     sentences = list(report.sentences())
     edited = sum(sentence.is_edited for sentence in sentences)
     person = _describe_person(report.edit.by, labels)

@@ -42,17 +42,19 @@ KEPT_WORDS = {"token", "API", "extractive"}
 def list_texts(labels: ReportLabels) -> Iterator[tuple[str, str]]:
     """The texts of a language with their names."""
     for field in fields(labels):
-        match getattr(labels, field.name):
-            case str(text):
-                yield field.name, text
-            case Counted(one, other):
-                yield from ((f"{field.name}.one", one), (f"{field.name}.other", other))
-            case tuple(texts):
-                yield from ((f"{field.name}.{number}", text) for number, text in enumerate(texts))
-            case Mapping() as texts:
-                yield from ((f"{field.name}.{key}", text) for key, text in texts.items())
-            case other:
-                raise AssertionError(f"{field.name} is a {type(other).__name__}")
+        yield from list_parts(field.name, getattr(labels, field.name))
+
+
+def list_parts(name: str, value: str | Counted | tuple[str, ...] | Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    match value:
+        case str():
+            yield name, value
+        case Counted(one, other):
+            yield from ((f"{name}.one", one), (f"{name}.other", other))
+        case tuple():
+            yield from ((f"{name}.{number}", text) for number, text in enumerate(value))
+        case _:
+            yield from ((f"{name}.{key}", text) for key, text in value.items())
 
 
 def placeholders(text: str) -> set[str]:
