@@ -137,6 +137,41 @@ async def test_author_date_and_page_of_a_document_are_in_the_report_and_in_every
     assert exported["citations"][0]["position"].startswith(position)
 
 
+async def export_texts(api: Api, run: UUID) -> dict[str, str]:
+    """The text of each file that people read, by its format."""
+    bodies = {
+        form: (await api.http.get(f"/api/v1/runs/{run}/export?format={form}")).content
+        for form in ("md", "html", "docx", "pdf")
+    }
+    pages = [page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(bodies["pdf"])]
+    return {
+        "md": bodies["md"].decode(),
+        "html": bodies["html"].decode(),
+        "docx": "\n".join(one.text for one in docx.Document(io.BytesIO(bodies["docx"])).paragraphs),
+        "pdf": "\n".join(pages),
+    }
+
+
+@pytest.mark.parametrize(
+    ("style", "words", "others"),
+    [
+        ({"language": "zh"}, "完整报告。", "Complete report."),
+        ({"language": "de"}, "Complete report.", "完整报告。"),
+        (None, "Complete report.", "完整报告。"),
+    ],
+)
+async def test_the_files_of_a_report_have_headings_in_the_language_that_was_asked_for(
+    api: Api, style: dict[str, str] | None, words: str, others: str
+) -> None:
+    run = await api.submit(report_style=style)
+    await api.hands.report(await api.hands.claim(run), await api.hands.document())
+    heading = "来源" if style == {"language": "zh"} else "Sources"
+    for form, text in (await export_texts(api, run)).items():
+        assert words in text, form
+        assert heading in text, form
+        assert others not in text, form
+
+
 async def test_a_hostile_author_stays_text_in_every_export(api: Api) -> None:
     source = await api.hands.document("salt.pdf", write_pdf(HOSTILE))
     run = await api.submit()

@@ -113,6 +113,15 @@ async def test_the_files_of_a_link_have_no_ids_and_no_folders(api: Api) -> None:
     assert (await api.nobody.get(f"/api/v1{path}/export?format=json")).status_code == 422
 
 
+async def test_the_files_of_a_link_have_headings_in_the_language_that_the_owner_asked_for(api: Api) -> None:
+    run = await api.submit(report_style={"language": "zh-CN"})
+    await api.hands.report(await api.hands.claim(run), await api.hands.document())
+    path = (await share(api, run))["path"]
+    texts = [(await api.nobody.get(f"/api/v1{path}/export?format={form}")).text for form in ("md", "html")]
+    assert "\n## 来源\n" in texts[0]
+    assert "<h2>来源</h2>" in texts[1]
+
+
 async def test_a_reader_does_not_see_a_question_that_the_owner_leaves_out(api: Api) -> None:
     run, _ = await reported(api)
     path = (await share(api, run, shows_question=False))["path"]

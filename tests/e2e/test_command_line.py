@@ -51,6 +51,14 @@ def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Pa
     assert "1822" in exported.out
 
 
+def test_a_report_has_headings_in_the_language_that_was_asked_for(offing: Offing, documents: Path) -> None:
+    question = ("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--language", "zh")
+    submitted = offing(*question, "--json").json
+    exported = offing("export", submitted["run_id"], "--format", "html")
+    assert "\n## 来源\n" in submitted["report"]
+    assert "<h2>来源</h2>" in exported.out
+
+
 def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again(
     offing: Offing, documents: Path
 ) -> None:

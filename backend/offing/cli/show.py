@@ -17,6 +17,7 @@ from offing.cli.terminal import print_json, strip_control
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.report import Report
 from offing.core.report_formats import render_html, render_markdown, report_to_json
+from offing.core.report_language import find_report_language
 from offing.local.background import get_status
 from offing.local.servers import ServerUrls, open_servers
 from offing.settings import load_settings
@@ -37,11 +38,12 @@ COMMAND_LINE = "command line"
 MAX_LISTED_VERSIONS = 100
 """Maximum number of versions of a report that are listed. The latest are listed."""
 
-REPORT_RENDERERS: dict[str, Callable[[Report], str]] = {
-    "md": render_markdown,
-    "html": render_html,
-    "json": lambda report: orjson.dumps(report_to_json(report), option=orjson.OPT_INDENT_2).decode(),
+REPORT_RENDERERS: dict[str, Callable[[Report, str], str]] = {
+    "md": lambda report, language: render_markdown(report, language=language),
+    "html": lambda report, language: render_html(report, language=language),
+    "json": lambda report, _: orjson.dumps(report_to_json(report), option=orjson.OPT_INDENT_2).decode(),
 }
+"""Writers of a report in the language of a tag."""
 
 
 def run_with_database(function: Callable[[Database], Awaitable[T]]) -> T:
@@ -102,9 +104,11 @@ async def _render_report(database: Database, run_text: str, format: "Format", ve
         return (await export_report(database, ReportFileWriter(), LOCAL_TENANT, run, format, version)).body
     async with database.transaction(LOCAL_TENANT) as connection:
         report = await _find_report(connection, run, version)
+        style = (await runs.get_run(connection, run)).report_style
     if report is None:
         raise NotFound("report", f"of run {run}" if version is None else f"{version} of run {run}")
-    return REPORT_RENDERERS[format](report).encode()
+    language = find_report_language(report, style.language if style else None)
+    return REPORT_RENDERERS[format](report, language).encode()
 
 
 NO_REPORT: dict[str, Any] = {
@@ -162,12 +166,14 @@ async def render_run(database: Database, run_id: UUID, version: int | None = Non
     if report is None and version is not None:
         raise NotFound("report", f"{version} of run {run_id}")
     rendered = report_to_json(report) if report else NO_REPORT
+    style = row.report_style
+    language = find_report_language(report, style.language if style else None) if report else ""
     return {
         **summarize_run(row),
         "token_details": asdict(details),
         "error": row.error,
         "answer": report.answer.text if report and report.answer else None,
-        "report": render_markdown(report) if report else None,
+        "report": render_markdown(report, language=language) if report else None,
         "report_status": report.status if report else None,
         "report_version": version or max((one.version for one in versions), default=None),
         "report_versions": [asdict(one) | {"created_at": one.created_at.isoformat()} for one in versions],

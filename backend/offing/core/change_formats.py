@@ -3,21 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from offing.core.follow_up import FollowUpKind, FollowUpOutcome, KindChooser
+from offing.core.follow_up import FollowUpOutcome
 from offing.core.report_changes import ChangeKind, ReportChanges, SectionChange, SentenceChange
-
-CHANGES_HEADING = "What changed"
-
-CHOOSER_TEXTS = {
-    KindChooser.PERSON: "as you chose",
-    KindChooser.MODEL: "as the model chose",
-    KindChooser.RULES: "as rules chose by its words",
-}
-KIND_TEXTS = {
-    FollowUpKind.QUESTION: "This answers a question on an earlier report, from the report and its evidence",
-    FollowUpKind.EDIT: "This is an edited version of an earlier report",
-    FollowUpKind.RESEARCH: "New research was merged into an earlier report",
-}
+from offing.core.report_labels.labels import ReportLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +17,45 @@ class ChangeLine:
     """0 for a section, 1 for a sentence of it."""
 
 
-def describe_follow_up(outcome: FollowUpOutcome) -> str:
+def describe_follow_up(outcome: FollowUpOutcome, labels: ReportLabels) -> str:
     """Describe what a report has to do with the earlier one, with who chose it and which documents were deleted."""
-    kind = f"{KIND_TEXTS.get(outcome.kind, 'This follows an earlier report')}, {CHOOSER_TEXTS[outcome.chosen_by]}."
-    count = len(outcome.deleted_sources)
-    deleted = (
-        f"{count} document{'s' * (count != 1)} that the earlier report cites {'was' if count == 1 else 'were'} deleted "
-        f"since: {', '.join(outcome.deleted_sources)}."
-        if count
-        else ""
-    )
-    return " ".join(filter(None, (kind, outcome.unchanged_because, deleted)))
+    kind = labels.follow_up_kinds.get(outcome.kind, labels.other_follow_up)
+    followed = labels.follow_up.format(kind=kind, chooser=labels.choosers[outcome.chosen_by])
+    count, titles = len(outcome.deleted_sources), labels.comma.join(outcome.deleted_sources)
+    deleted = labels.deleted_documents.fill(count, titles=titles) if count else ""
+    return labels.between_sentences.join(filter(None, (followed, outcome.unchanged_because, deleted)))
 
 
-def list_changes(changes: ReportChanges) -> tuple[ChangeLine, ...]:
+def list_changes(changes: ReportChanges, labels: ReportLabels) -> tuple[ChangeLine, ...]:
     """Return the changes as lines."""
-    return tuple(_list_lines(changes))
+    return tuple(_list_lines(changes, labels))
 
 
-def _list_lines(changes: ReportChanges) -> Iterator[ChangeLine]:
+def _list_lines(changes: ReportChanges, labels: ReportLabels) -> Iterator[ChangeLine]:
     if changes.title_before:
-        yield ChangeLine(f"Title changed, before: {changes.title_before}")
+        yield ChangeLine(labels.title_changed.format(title=changes.title_before))
     if changes.answer:
-        yield ChangeLine("Short answer")
-        yield from map(_describe_sentence, changes.answer)
+        yield ChangeLine(labels.short_answer)
+        yield from (_describe_sentence(sentence, labels) for sentence in changes.answer)
     for section in changes.sections:
-        yield ChangeLine(_describe_section(section))
+        yield ChangeLine(_describe_section(section, labels))
         if section.kind is ChangeKind.CHANGED:
-            yield from map(_describe_sentence, section.sentences)
+            yield from (_describe_sentence(sentence, labels) for sentence in section.sentences)
     if changes.is_empty:
-        yield ChangeLine("Nothing changed.")
+        yield ChangeLine(labels.nothing_changed)
     elif changes.kept_sections:
-        count = changes.kept_sections
-        yield ChangeLine(f"{count} section{'s' * (count != 1)} unchanged")
+        yield ChangeLine(labels.sections_unchanged.fill(changes.kept_sections))
 
 
-def _describe_section(section: SectionChange) -> str:
-    name = section.heading or "Section without a heading"
-    before = f", before: {section.before}" if section.before else ""
+def _describe_section(section: SectionChange, labels: ReportLabels) -> str:
+    name = section.heading or labels.section_without_heading
+    before = labels.before.format(name=section.before) if section.before else ""
     count = len(section.sentences)
-    sentences = f" ({count} sentence{'s' * (count != 1)})" if section.kind is ChangeKind.ADDED else ""
-    return f"Section {section.kind.value}: {name}{before}{sentences}"
+    sentences = labels.added_sentences.fill(count) if section.kind is ChangeKind.ADDED else ""
+    return f"{labels.section_changes[section.kind].format(name=name)}{before}{sentences}"
 
 
-def _describe_sentence(sentence: SentenceChange) -> ChangeLine:
-    if sentence.kind is not ChangeKind.CHANGED:
-        return ChangeLine(f"{sentence.kind.value.capitalize()}: {sentence.text}", 1)
-    if sentence.before == sentence.text:
-        return ChangeLine(f"Other sources: {sentence.text}", 1)
-    return ChangeLine(f"Changed: {sentence.text} (before: {sentence.before})", 1)
+def _describe_sentence(sentence: SentenceChange, labels: ReportLabels) -> ChangeLine:
+    if sentence.kind is ChangeKind.CHANGED and sentence.before == sentence.text:
+        return ChangeLine(labels.other_sources.format(text=sentence.text), 1)
+    return ChangeLine(labels.sentence_changes[sentence.kind].format(text=sentence.text, before=sentence.before), 1)

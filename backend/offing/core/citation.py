@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from uuid import UUID
 
+from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.claim_support import ClaimSupport, find_unsupported_values
 from offing.core.quote_matching import locate_quote
 from offing.core.report import (
@@ -259,10 +260,12 @@ def locate_citation(
     """Return the citation with its span, or the reason why it was rejected."""
     evidence = evidence_by_id.get(draft.evidence.strip())
     if evidence is None:
-        return f"{shorten_line(draft.evidence, 40) or 'An unnamed source'} was not retrieved in this run."
+        named = shorten_line(draft.evidence, 40)
+        code = "source_not_retrieved" if named else "source_unnamed"
+        return REJECTION_TEXTS.render(code, evidence=named)
     text, span = lookup_text(evidence.span), evidence.span
     if not text or len(text) != span.end - span.start:
-        return f"The stored text of {evidence.id} is not available."
+        return REJECTION_TEXTS.render("text_missing", evidence=evidence.id)
     titles = list_titles(evidence, text)
     if not draft.quote.strip():
         return LocatedCitation(evidence, span, text, titles, is_quote=False)
@@ -273,7 +276,7 @@ def locate_citation(
     if position := _locate_nearest(draft.quote, window, span.start - around.start):
         heading_above = _HEADING.findall(window[: position[0]])[-1:]
         return _build_located(evidence, around.start, window, position, (*titles, *heading_above))
-    return f"The quoted words are not in {evidence.id}: \u201c{shorten_line(draft.quote, 120)}\u201d"
+    return REJECTION_TEXTS.render("quote_not_found", evidence=evidence.id, quote=shorten_line(draft.quote, 120))
 
 
 def _read_table_values(quoted: Sequence[LocatedCitation]) -> frozenset[Decimal]:

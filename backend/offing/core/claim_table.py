@@ -8,22 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.conflicts import find_conflicts
 from offing.core.report import ClaimCheck, ClaimVerdict, Conflict, Report, Sentence
-
-NO_SOURCE = "no source"
-PASSAGE_ONLY = "passage only, no words quoted"
-NOT_QUOTED = "not in the quotes"
-EDITED = "edited by a person"
-CONCLUSION = "conclusion"
-
-VERDICT_TEXTS = {
-    ClaimVerdict.SUPPORTED: "supported",
-    ClaimVerdict.PARTLY: "partly supported",
-    ClaimVerdict.CONTRADICTED: "contradicted",
-    ClaimVerdict.NOT_FOUND: "not found",
-    ClaimVerdict.CONCLUSION: "conclusion",
-}
+from offing.core.report_labels.english import ENGLISH
+from offing.core.report_labels.labels import ReportLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +27,7 @@ class Claim:
     Those of a conclusion are the citations of the sentences that it follows from.
     """
     reasons: tuple[str, ...]
-    """Why the verdict is not `supported`. Empty means that it is."""
+    """Why the verdict is not `supported`, in English. Empty means that it is."""
     follows_from: tuple[Sentence, ...] = ()
     """The sentences that a conclusion follows from. Empty means that it is none."""
 
@@ -52,16 +41,16 @@ class ClaimAnalysis:
     conflicts: tuple[Conflict, ...]
     """Conflicts between sources: those that the checker listed, and then those that only rules find."""
     judged_by: str
-    """Who gave the verdicts, in words. Empty means that no sentence has one."""
+    """Who gave the verdicts, in English. Empty means that no sentence has one."""
     conflict_search: str
-    """Who looked for conflicts, in words. Empty means that no sentence cites anything."""
+    """Who looked for conflicts, in English. Empty means that no sentence cites anything."""
 
 
 def analyze_claims(report: Report) -> ClaimAnalysis:
     """Return the claims and conflicts of a report. Rules compare all cited quotes, so this takes some time."""
     claims, conflicts = build_claim_table(report), list_conflicts(report)
-    searched = _describe_conflict_search(report, conflicts) if any(c.sentence.is_claim for c in claims) else ""
-    return ClaimAnalysis(claims, conflicts, _describe_judges(report.check) if claims else "", searched)
+    judged_by = describe_judges(report.check, claims, ENGLISH)
+    return ClaimAnalysis(claims, conflicts, judged_by, describe_conflict_search(report, claims, conflicts, ENGLISH))
 
 
 def build_claim_table(report: Report) -> tuple[Claim, ...]:
@@ -84,39 +73,52 @@ def _list_premises(sentence: Sentence, sentences: Mapping[str, Sentence]) -> tup
     return tuple(sentences[id] for id in ids if id in sentences)
 
 
-def list_marks(sentence: Sentence) -> tuple[str, ...]:
+def list_marks(sentence: Sentence, labels: ReportLabels = ENGLISH) -> tuple[str, ...]:
     """Return why a sentence is not supported, in words, or what it follows from. Empty means that it is supported."""
     if sentence.is_supported:
         return ()
     if sentence.verdict is ClaimVerdict.CONCLUSION and sentence.conclusion:
-        return (f"{CONCLUSION} from {''.join(f'[{number}]' for number in sentence.conclusion.citations)}",)
-    return (*_list_rule_marks(sentence), *_list_checker_marks(sentence))
+        numbers = "".join(f"[{number}]" for number in sentence.conclusion.citations)
+        return (labels.conclusion_from.format(numbers=numbers),)
+    return (*_list_rule_marks(sentence, labels), *_list_checker_marks(sentence, labels))
 
 
-def list_printed_marks(sentence: Sentence) -> tuple[str, ...]:
-    """Return the marks of a sentence in a file: whether a person wrote or changed it, and why it is not supported."""
-    marks = list_marks(sentence)
-    edited = (f"{EDITED};" if marks else EDITED,) if sentence.is_edited else ()
-    return (*edited, *marks)
+def describe_marks(sentence: Sentence, labels: ReportLabels) -> str:
+    """Say what a file marks at a sentence: whether a person wrote or changed it, and why it is not supported.
+
+    Empty means nothing.
+    """
+    edited = labels.edited if sentence.is_edited else ""
+    return labels.semicolon.join(filter(None, (edited, " ".join(list_marks(sentence, labels)))))
 
 
-def _list_rule_marks(sentence: Sentence) -> tuple[str, ...]:
+def _list_rule_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...]:
     if sentence.rule_verdict is ClaimVerdict.SUPPORTED:
         return ()
     if sentence.citations:
-        return (f"{NOT_QUOTED}: {', '.join(sentence.unsupported_values)}",)
-    first = PASSAGE_ONLY if sentence.passages else NO_SOURCE
-    return (first, *sentence.rejected)
+        return (labels.not_quoted.format(values=labels.comma.join(sentence.unsupported_values)),)
+    first = labels.passage_only if sentence.passages else labels.no_source
+    return (first, *(_describe_rejection(reason, labels) for reason in sentence.rejected))
 
 
-def _list_checker_marks(sentence: Sentence) -> tuple[str, ...]:
+def _describe_rejection(reason: str, labels: ReportLabels) -> str:
+    """Return a recorded reason in words. One that the platform did not write is left unchanged."""
+    coded = REJECTION_TEXTS.find(reason)
+    return labels.rejections[coded.code].format(**coded.parameters) if coded else reason
+
+
+def _list_checker_marks(sentence: Sentence, labels: ReportLabels) -> tuple[str, ...]:
     """Return what the checker objects to."""
     judgment = sentence.judgment
     if judgment is None or judgment.verdict is ClaimVerdict.SUPPORTED:
         return ()
-    by = f" by [{judgment.contradiction}]" if judgment.contradiction else ""
-    reason = f": {judgment.reason}" if judgment.reason else ""
-    return (f"checker: {VERDICT_TEXTS[judgment.verdict]}{by}{reason}",)
+    verdict = labels.verdicts[judgment.verdict]
+    objection = (
+        labels.checker_objects_by.format(verdict=verdict, passage=f"[{judgment.contradiction}]")
+        if judgment.contradiction
+        else labels.checker_objects.format(verdict=verdict)
+    )
+    return (labels.because.format(objection=objection, reason=judgment.reason) if judgment.reason else objection,)
 
 
 def count_verdicts(claims: Iterable[Claim]) -> dict[ClaimVerdict, int]:
@@ -133,40 +135,48 @@ def list_conflicts(report: Report) -> tuple[Conflict, ...]:
     return (*report.conflicts, *(one for one in by_rules if one.citations not in known))
 
 
-def _describe_judges(check: ClaimCheck | None) -> str:
-    """Say in words who gave the verdicts of a report."""
-    if check is None:
-        return "The verdicts are given by rules, which compare each sentence with its quotes."
-    if not check.judgments:
-        return f"The verdicts are given by rules alone. The checker judged no sentence: {_end(check.failure)}"
-    judges = f"The verdicts are given by rules and by {check.checked_by}, which judged {check.judgments} of "
-    judges += f"{check.claims} sentences."
-    rest = f"It did not judge the others: {_end(check.failure)}" if check.judgments < check.claims else ""
-    return " ".join(filter(None, (judges, rest, _describe_unverified(check))))
-
-
-def _describe_conflict_search(report: Report, conflicts: Sequence[Conflict]) -> str:
-    """Say in words who looked for conflicts between sources, and whether some were found."""
-    if len({citation.source_id for citation in report.cited()}) < 2:
-        return "Conflicts between sources were not looked for, because fewer than two sources are cited."
-    check, rules = report.check, "rules, which find two quotes that say the same with another number or date"
-    if check is None or not check.groups:
-        searched = f"Conflicts between sources were looked for only by {rules}."
-    else:
-        within = f" within each of {check.groups} groups of sentences" if check.groups > 1 else ""
-        searched = f"Conflicts between sources were looked for by {check.checked_by}{within}, and by {rules}."
-    return searched if conflicts else f"{searched} None was found."
-
-
-def _describe_unverified(check: ClaimCheck) -> str:
-    if not check.unverified:
+def describe_judges(check: ClaimCheck | None, claims: Sequence[Claim], labels: ReportLabels) -> str:
+    """Say in words who gave the verdicts of a report. Empty means that no sentence has one."""
+    if not claims:
         return ""
-    return f"Contradictions or conflicts that it named in words that no passage contains: {check.unverified}."
+    if check is None:
+        return labels.judged_by_rules
+    if not check.judgments:
+        return labels.checker_failed.format(reason=_end(check.failure, labels))
+    judges = labels.judged_by_checker.format(checker=check.checked_by, count=check.judgments, claims=check.claims)
+    rest = labels.others_not_judged.format(reason=_end(check.failure, labels)) if check.judgments < check.claims else ""
+    unverified = labels.unverified.format(count=check.unverified) if check.unverified else ""
+    return labels.between_sentences.join(filter(None, (judges, rest, unverified)))
 
 
-def _end(text: str) -> str:
+def describe_conflict_search(
+    report: Report, claims: Sequence[Claim], conflicts: Sequence[Conflict], labels: ReportLabels
+) -> str:
+    """Say in words who looked for conflicts between sources, and whether some were found.
+
+    Empty means that no sentence cites anything.
+    """
+    if not any(claim.sentence.is_claim for claim in claims):
+        return ""
+    if len({citation.source_id for citation in report.cited()}) < 2:
+        return labels.conflicts_one_source
+    searched = _describe_searchers(report.check, labels)
+    return searched if conflicts else labels.between_sentences.join((searched, labels.no_conflict))
+
+
+def _describe_searchers(check: ClaimCheck | None, labels: ReportLabels) -> str:
+    if check is None or not check.groups:
+        return labels.conflicts_by_rules
+    if check.groups == 1:
+        return labels.conflicts_by_checker.format(checker=check.checked_by)
+    return labels.conflicts_in_groups.format(checker=check.checked_by, groups=check.groups)
+
+
+def _end(text: str, labels: ReportLabels) -> str:
     """Return a text that ends as a sentence."""
-    return text if text.endswith((".", "!", "?")) else f"{text or 'it gave no reason'}."
+    if text.endswith(tuple(labels.full_stops)):
+        return text
+    return f"{text or labels.no_reason_given}{labels.full_stops[0]}"
 
 
 def claims_to_json(claims: Iterable[Claim]) -> list[dict[str, Any]]:

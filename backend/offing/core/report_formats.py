@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from offing.core.change_formats import CHANGES_HEADING, describe_follow_up, list_changes
+from offing.core.change_formats import describe_follow_up, list_changes
 from offing.core.claim_table import (
     ClaimAnalysis,
     analyze_claims,
     claims_to_json,
     conflicts_to_json,
-    list_printed_marks,
+    describe_marks,
 )
 from offing.core.follow_up import outcome_to_json
 from offing.core.report import (
@@ -30,7 +30,9 @@ from offing.core.report import (
     Sentence,
     split_cells,
 )
-from offing.core.report_image import IMAGES_HEADING, NO_IMAGES, ImageSelection, describe_left_out
+from offing.core.report_image import NO_IMAGES, ImageSelection, describe_left_out
+from offing.core.report_labels.labels import ReportLabels
+from offing.core.report_labels.languages import find_labels
 from offing.core.report_record import origin_to_json
 from offing.core.report_sources import (
     ReportSource,
@@ -41,11 +43,11 @@ from offing.core.report_sources import (
     sources_to_json,
 )
 from offing.core.report_texts import (
-    CLAIM_HEADS,
     CONTROL_CHARS,
     TABLE_LAYOUTS,
-    describe_claim_counts,
+    describe_author,
     describe_completion,
+    describe_state,
     group_sentences,
     join_lines,
     list_claim_cells,
@@ -63,78 +65,85 @@ _CODE_SPAN = re.compile(r"(?<!`)(`[^`\s](?:[^`]*[^`\s])?`)(?!`)")
 _ADDRESS = re.compile(r"\bwww(?=\.)", re.IGNORECASE)
 
 
-def render_markdown(report: Report, analysis: ClaimAnalysis | None = None) -> str:
+def render_markdown(report: Report, analysis: ClaimAnalysis | None = None, language: str = "en") -> str:
     """Render the report as CommonMark. If the analysis of its claims is `None`, it is computed.
+
+    Headings, verdicts and notes are in the language of this tag, or in English if it has no labels.
 
     Markers such as [1] are in the text. The sources follow, each once, with the position and quote of each citation.
     """
-    analysis = analysis or analyze_claims(report)
-    state = " ".join(filter(None, (describe_completion(report), describe_claim_counts(analysis.claims))))
+    analysis, labels = analysis or analyze_claims(report), find_labels(language)
+    state = describe_state(report, analysis, labels)
     blocks = [f"# {_escape_markdown(report.title)}", f"*{_escape_markdown(state)}*"]
     if report.follow_up:
-        blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up))}*")
+        blocks.append(f"*{_escape_markdown(describe_follow_up(report.follow_up, labels))}*")
     if report.answer:
-        blocks.append(_render_md_sentence(report.answer))
+        blocks.append(_render_md_sentence(report.answer, labels))
     for section in report.sections:
         heading = [f"## {_escape_markdown(section.heading)}"] if section.heading else []
-        blocks += [*heading, *map(_render_md_block, group_sentences(section.sentences))]
+        blocks += [*heading, *(_render_md_block(group, labels) for group in group_sentences(section.sentences))]
     if report.limits:
-        blocks += ["## Limits", _escape_markdown(report.limits)]
+        blocks += [f"## {labels.limits}", _escape_markdown(report.limits)]
     if report.follow_up and report.follow_up.changes:
-        lines = list_changes(report.follow_up.changes)
+        lines = list_changes(report.follow_up.changes, labels)
         listed = "\n".join(f"{'  ' * line.level}- {_escape_markdown(line.text)}" for line in lines)
-        blocks += [f"## {CHANGES_HEADING}", listed]
-    blocks += [*_render_md_conflicts(report, analysis), *_render_md_claims(report, analysis)]
+        blocks += [f"## {labels.changes}", listed]
+    blocks += [*_render_md_conflicts(report, analysis, labels), *_render_md_claims(report, analysis, labels)]
     if report.citations:
-        blocks += ["## Sources", *(block for s in list_report_sources(report) for block in _render_md_source(s))]
-    notes = [f"Written by {report.written_by}." if report.written_by else "", *list_notes(report, analysis)]
+        listed = (block for source in list_report_sources(report) for block in _render_md_source(source, labels))
+        blocks += [f"## {labels.sources}", *listed]
+    notes = [describe_author(report, labels), *list_notes(report, analysis, labels)]
     if any(notes):
-        blocks.append(f"*{_escape_markdown(' '.join(filter(None, notes)))}*")
+        blocks.append(f"*{_escape_markdown(labels.between_sentences.join(filter(None, notes)))}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def render_html(report: Report, images: ImageSelection = NO_IMAGES, analysis: ClaimAnalysis | None = None) -> str:
+def render_html(
+    report: Report,
+    images: ImageSelection = NO_IMAGES,
+    analysis: ClaimAnalysis | None = None,
+    language: str = "en",
+) -> str:
     """Render the report as a self-contained HTML page without scripts, with the images of its run.
 
-    If the analysis of its claims is `None`, it is computed.
+    If the analysis of its claims is `None`, it is computed. Headings, verdicts and notes are in the language of this
+    tag, or in English if it has no labels.
     """
-    analysis = analysis or analyze_claims(report)
-    answer = [f'<p class="answer" dir="auto">{_render_html_sentence(report.answer)}</p>'] if report.answer else []
-    limits = [f'<h2>Limits</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
-    by = [f"<p><small>Written by {_escape_html(report.written_by)}.</small></p>"] if report.written_by else []
-    notes = [f"<p><small>{_escape_html(note)}</small></p>" for note in list_notes(report, analysis)]
-    sources = "".join(map(_render_html_source, list_report_sources(report)))
+    analysis, labels = analysis or analyze_claims(report), find_labels(language)
+    answer = _render_html_sentence(report.answer, labels) if report.answer else ""
+    limits = [f'<h2>{labels.limits}</h2><p dir="auto">{_escape_html(report.limits)}</p>'] if report.limits else []
+    notes = (*list_notes(report, analysis, labels), describe_author(report, labels))
+    sources = "".join(_render_html_source(source, labels) for source in list_report_sources(report))
     body = [
         f'<h1 dir="auto">{_escape_html(report.title)}</h1>',
-        f'<p class="state">{_escape_html(describe_completion(report))}</p>',
-        *_render_html_follow_up(report),
-        *answer,
-        *map(_render_html_section, report.sections),
+        f'<p class="state">{_escape_html(describe_completion(report, labels))}</p>',
+        *_render_html_follow_up(report, labels),
+        *([f'<p class="answer" dir="auto">{answer}</p>'] if answer else []),
+        *(_render_html_section(section, labels) for section in report.sections),
         *limits,
-        *_render_html_images(images),
-        *_render_html_changes(report),
-        *_render_html_conflicts(report, analysis),
-        *([f"<h2>Sources</h2>{sources}"] if sources else []),
-        *_render_html_claims(analysis),
-        *notes,
-        *by,
+        *_render_html_images(images, labels),
+        *_render_html_changes(report, labels),
+        *_render_html_conflicts(report, analysis, labels),
+        *([f"<h2>{labels.sources}</h2>{sources}"] if sources else []),
+        *_render_html_claims(analysis, labels),
+        *(f"<p><small>{_escape_html(note)}</small></p>" for note in notes if note),
     ]
     return (
-        HTML_HEAD.format(title=_escape_html(report.title), style=HTML_STYLE)
+        HTML_HEAD.format(language=_escape_html(language), title=_escape_html(report.title), style=HTML_STYLE)
         + "\n".join(body)
         + "\n</main></body></html>\n"
     )
 
 
-def _render_html_images(selection: ImageSelection) -> Iterator[str]:
+def _render_html_images(selection: ImageSelection, labels: ReportLabels) -> Iterator[str]:
     if selection.images or selection.left_out:
-        yield f"<h2>{IMAGES_HEADING}</h2>"
+        yield f"<h2>{labels.images}</h2>"
     for image in selection.images:
         data, name = b64encode(image.data).decode(), _escape_html(image.name)
         source = f'<img src="data:image/png;base64,{data}" alt="{name}">'
         yield f'<figure>{source}<figcaption dir="auto">{name}</figcaption></figure>'
     if selection.left_out:
-        yield f'<p dir="auto">{_escape_html(describe_left_out(selection.left_out))}</p>'
+        yield f'<p dir="auto">{_escape_html(describe_left_out(selection.left_out, labels))}</p>'
 
 
 def report_to_json(report: Report, analysis: ClaimAnalysis | None = None) -> dict[str, Any]:
@@ -194,15 +203,15 @@ def _escape_active(text: str) -> str:
     return _ADDRESS.sub(lambda m: m.group() + "\\", escaped)
 
 
-def _render_md_block(block: Sequence[Sentence]) -> str:
+def _render_md_block(block: Sequence[Sentence], labels: ReportLabels) -> str:
     if block[0].layout is Layout.ITEM:
-        return "\n".join(f"- {_render_md_sentence(sentence)}" for sentence in block)
+        return "\n".join(f"- {_render_md_sentence(sentence, labels)}" for sentence in block)
     if block[0].layout in TABLE_LAYOUTS:
-        return "\n".join(_list_md_rows(block))
-    return " ".join(map(_render_md_sentence, block))
+        return "\n".join(_list_md_rows(block, labels))
+    return " ".join(_render_md_sentence(sentence, labels) for sentence in block)
 
 
-def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
+def _list_md_rows(rows: Sequence[Sentence], labels: ReportLabels) -> Iterator[str]:
     """Yield the rows of a table with equally many cells. A table without a header row gets an empty one."""
     width = max(len(split_cells(row.text)) for row in rows)
     if rows[0].layout is not Layout.HEADER:
@@ -211,7 +220,7 @@ def _list_md_rows(rows: Sequence[Sentence]) -> Iterator[str]:
     for row in rows:
         cells = [_escape_cell(cell) for cell in split_cells(row.text)]
         cells += [""] * (width - len(cells))
-        cells[-1] = f"{cells[-1]} {_render_md_marks(row)}".strip()
+        cells[-1] = f"{cells[-1]} {_render_md_marks(row, labels)}".strip()
         yield _join_md_cells(cells)
         if row.layout is Layout.HEADER:
             yield _join_md_cells(["---"] * width)
@@ -221,43 +230,43 @@ def _join_md_cells(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _render_md_sentence(sentence: Sentence) -> str:
-    return f"{_escape_markdown(sentence.text)} {_render_md_marks(sentence)}".rstrip()
+def _render_md_sentence(sentence: Sentence, labels: ReportLabels) -> str:
+    return f"{_escape_markdown(sentence.text)} {_render_md_marks(sentence, labels)}".rstrip()
 
 
-def _render_md_marks(sentence: Sentence) -> str:
+def _render_md_marks(sentence: Sentence, labels: ReportLabels) -> str:
     numbers = "".join(f"[{number}]" for number in (*sentence.citations, *sentence.passages))
-    marks = _escape_markdown(" ".join(list_printed_marks(sentence)))
+    marks = _escape_markdown(describe_marks(sentence, labels))
     return " ".join(filter(None, (numbers, marks and f"*({marks})*")))
 
 
-def _render_md_source(source: ReportSource) -> Iterator[str]:
+def _render_md_source(source: ReportSource, labels: ReportLabels) -> Iterator[str]:
     """Yield the line of a source and the list of its citations."""
-    about = describe_source(source)
+    about = describe_source(source, labels)
     line = f"**{source.id}. {_escape_markdown(source.title)}**"
     yield f"{line} \u00b7 {_escape_markdown(about)}" if about else line
-    yield "\n".join(map(_render_md_citation, source.citations))
+    yield "\n".join(_render_md_citation(citation, labels) for citation in source.citations)
 
 
-def _render_md_claims(report: Report, analysis: ClaimAnalysis) -> list[str]:
+def _render_md_claims(report: Report, analysis: ClaimAnalysis, labels: ReportLabels) -> list[str]:
     """Render the claims of a report that a checker judged. Without one, the marks of the sentences say the same."""
     claims = analysis.claims if report.check and report.check.judgments else ()
-    rows = [_join_md_cells([_escape_cell(cell) for cell in list_claim_cells(claim)]) for claim in claims]
-    head = [_join_md_cells(CLAIM_HEADS), _join_md_cells(["---"] * len(CLAIM_HEADS))]
-    return ["## Claims", "\n".join([*head, *rows])] if rows else []
+    rows = [_join_md_cells([_escape_cell(cell) for cell in list_claim_cells(claim, labels)]) for claim in claims]
+    head = [_join_md_cells(labels.claim_heads), _join_md_cells(["---"] * len(labels.claim_heads))]
+    return [f"## {labels.claims}", "\n".join([*head, *rows])] if rows else []
 
 
 def _escape_cell(cell: str) -> str:
     return _escape_inline(cell).replace("|", "\\|")
 
 
-def _render_md_conflicts(report: Report, analysis: ClaimAnalysis) -> list[str]:
-    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report, analysis.conflicts)]
-    return ["## Conflicts between sources", "\n".join(lines)] if lines else []
+def _render_md_conflicts(report: Report, analysis: ClaimAnalysis, labels: ReportLabels) -> list[str]:
+    lines = [f"- {_escape_markdown(line)}" for line in list_conflict_lines(report, analysis.conflicts, labels)]
+    return [f"## {labels.conflicts}", "\n".join(lines)] if lines else []
 
 
-def _render_md_citation(citation: Citation) -> str:
-    where = _escape_markdown(describe_position(citation))
+def _render_md_citation(citation: Citation, labels: ReportLabels) -> str:
+    where = _escape_markdown(describe_position(citation, labels))
     return f"- {f'[{citation.number}] {where}'.rstrip()}\n  > {_escape_markdown(_abridge(citation.quote))}"
 
 
@@ -272,36 +281,36 @@ def _escape_html(text: str) -> str:
     return html.escape(CONTROL_CHARS.sub("", text), quote=True)
 
 
-def _render_html_section(section: Section) -> str:
-    blocks = "".join(map(_render_html_block, group_sentences(section.sentences)))
+def _render_html_section(section: Section, labels: ReportLabels) -> str:
+    blocks = "".join(_render_html_block(group, labels) for group in group_sentences(section.sentences))
     heading = f'<h2 dir="auto">{_escape_html(section.heading)}</h2>' if section.heading else ""
     return f"<section>{heading}{blocks}</section>"
 
 
-def _render_html_block(block: Sequence[Sentence]) -> str:
+def _render_html_block(block: Sequence[Sentence], labels: ReportLabels) -> str:
     if block[0].layout is Layout.ITEM:
-        items = "".join(f'<li dir="auto">{_render_html_sentence(sentence)}</li>' for sentence in block)
+        items = "".join(f'<li dir="auto">{_render_html_sentence(sentence, labels)}</li>' for sentence in block)
         return f"<ul>{items}</ul>"
     if block[0].layout in TABLE_LAYOUTS:
-        return f"<table>{''.join(map(_render_html_row, block))}</table>"
-    return f'<p dir="auto">{" ".join(map(_render_html_sentence, block))}</p>'
+        return f"<table>{''.join(_render_html_row(row, labels) for row in block)}</table>"
+    return f'<p dir="auto">{" ".join(_render_html_sentence(sentence, labels) for sentence in block)}</p>'
 
 
-def _render_html_row(row: Sentence) -> str:
+def _render_html_row(row: Sentence, labels: ReportLabels) -> str:
     tag = "th" if row.layout is Layout.HEADER else "td"
     *cells, last = (f'<{tag} dir="auto">{_escape_html(cell)}' for cell in split_cells(row.text))
-    marked = [*cells, f"{last} {_render_html_marks(row)}".rstrip()]
+    marked = [*cells, f"{last} {_render_html_marks(row, labels)}".rstrip()]
     return f'<tr id="{_escape_html(row.id)}">{"".join(f"{cell}</{tag}>" for cell in marked)}</tr>'
 
 
-def _render_html_sentence(sentence: Sentence) -> str:
+def _render_html_sentence(sentence: Sentence, labels: ReportLabels) -> str:
     words = f'<span id="{_escape_html(sentence.id)}">{_escape_html(sentence.text)}</span>'
-    return f"{words} {_render_html_marks(sentence)}".rstrip()
+    return f"{words} {_render_html_marks(sentence, labels)}".rstrip()
 
 
-def _render_html_marks(sentence: Sentence) -> str:
+def _render_html_marks(sentence: Sentence, labels: ReportLabels) -> str:
     numbers = "".join(f'<sup><a href="#c{n}">[{n}]</a></sup>' for n in (*sentence.citations, *sentence.passages))
-    marks = _escape_html(" ".join(list_printed_marks(sentence)))
+    marks = _escape_html(describe_marks(sentence, labels))
     return " ".join(filter(None, (numbers, f'<em class="{_mark_class(sentence)}">({marks})</em>' if marks else "")))
 
 
@@ -309,24 +318,24 @@ def _mark_class(sentence: Sentence) -> str:
     return "conclusion" if sentence.verdict is ClaimVerdict.CONCLUSION else "unsupported"
 
 
-def _render_html_follow_up(report: Report) -> list[str]:
+def _render_html_follow_up(report: Report, labels: ReportLabels) -> list[str]:
     if report.follow_up is None:
         return []
-    return [f'<p class="state" dir="auto">{_escape_html(describe_follow_up(report.follow_up))}</p>']
+    return [f'<p class="state" dir="auto">{_escape_html(describe_follow_up(report.follow_up, labels))}</p>']
 
 
-def _render_html_changes(report: Report) -> list[str]:
+def _render_html_changes(report: Report, labels: ReportLabels) -> list[str]:
     if report.follow_up is None or report.follow_up.changes is None:
         return []
-    lines = list_changes(report.follow_up.changes)
+    lines = list_changes(report.follow_up.changes, labels)
     items = "".join(f'<li class="level{line.level}" dir="auto">{_escape_html(line.text)}</li>' for line in lines)
-    return [f"<h2>{CHANGES_HEADING}</h2><ul>{items}</ul>"]
+    return [f"<h2>{labels.changes}</h2><ul>{items}</ul>"]
 
 
-def _render_html_claims(analysis: ClaimAnalysis) -> list[str]:
-    rows = "".join(_render_html_cells("td", list_claim_cells(claim)) for claim in analysis.claims)
-    head = _render_html_cells("th", CLAIM_HEADS)
-    return [f"<h2>Claims</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
+def _render_html_claims(analysis: ClaimAnalysis, labels: ReportLabels) -> list[str]:
+    rows = "".join(_render_html_cells("td", list_claim_cells(claim, labels)) for claim in analysis.claims)
+    head = _render_html_cells("th", labels.claim_heads)
+    return [f"<h2>{labels.claims}</h2><table><thead>{head}</thead><tbody>{rows}</tbody></table>"] if rows else []
 
 
 def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
@@ -334,23 +343,24 @@ def _render_html_cells(tag: str, cells: Sequence[str]) -> str:
     return f"<tr>{''.join(rendered)}</tr>"
 
 
-def _render_html_conflicts(report: Report, analysis: ClaimAnalysis) -> list[str]:
-    lines = list_conflict_lines(report, analysis.conflicts)
+def _render_html_conflicts(report: Report, analysis: ClaimAnalysis, labels: ReportLabels) -> list[str]:
+    lines = list_conflict_lines(report, analysis.conflicts, labels)
     items = "".join(f'<li dir="auto">{_escape_html(line)}</li>' for line in lines)
-    return [f"<h2>Conflicts between sources</h2><ul>{items}</ul>"] if items else []
+    return [f"<h2>{labels.conflicts}</h2><ul>{items}</ul>"] if items else []
 
 
-def _render_html_source(source: ReportSource) -> str:
-    about = _escape_html(describe_source(source))
+def _render_html_source(source: ReportSource, labels: ReportLabels) -> str:
+    about = _escape_html(describe_source(source, labels))
     details = f'<p dir="auto"><small>{about}</small></p>' if about else ""
+    citations = "".join(_render_html_citation(citation, labels) for citation in source.citations)
     return (
         f'<section class="source"><h3 dir="auto">{source.id}. {_escape_html(source.title)}</h3>'
-        f"{details}<ul>{''.join(map(_render_html_citation, source.citations))}</ul></section>"
+        f"{details}<ul>{citations}</ul></section>"
     )
 
 
-def _render_html_citation(citation: Citation) -> str:
-    where = f"[{citation.number}] {_escape_html(describe_position(citation))}".rstrip()
+def _render_html_citation(citation: Citation, labels: ReportLabels) -> str:
+    where = f"[{citation.number}] {_escape_html(describe_position(citation, labels))}".rstrip()
     quote = _escape_html(citation.quote)
     return f'<li id="c{citation.number}" dir="auto">{where}<blockquote dir="auto">{quote}</blockquote></li>'
 
@@ -401,7 +411,7 @@ HTML_STYLE = (
     ".state,small,figcaption,.conclusion{color:#9aa5b5}.unsupported{color:#e0b060}blockquote{border-color:#37445a}}"
 )
 HTML_HEAD = (
-    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<!doctype html>\n<html lang="{language}"><head><meta charset="utf-8">'
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">"
     '<meta name="viewport" content="width=device-width"><title>{title}</title><style>{style}</style></head>'

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from offing.core.report_labels.labels import ReportLabels
+
 MAX_IMAGE_BYTES = 2 * 2**20
 MAX_TOTAL_BYTES = 5 * 2**20
 """Maximum bytes of all images of a file, so that a document stays within the limit of its writer."""
 MAX_IMAGE_PIXELS = 40_000_000
 """An image with more pixels takes more memory than its writer may use."""
-IMAGES_HEADING = "Images made by code"
 PNG_START = b"\x89PNG\r\n\x1a\n"
 
 
@@ -50,9 +51,6 @@ def find_png_size(data: bytes) -> tuple[int, int] | None:
     return (width, height) if 0 < width * height <= MAX_IMAGE_PIXELS else None
 
 
-def describe_left_out(names: Sequence[str]) -> str:
+def describe_left_out(names: Sequence[str], labels: ReportLabels) -> str:
     """Return the sentence that names images that a file leaves out. Empty if there are none."""
-    if not names:
-        return ""
-    subject = "This image of the run is" if len(names) == 1 else "These images of the run are"
-    return f"{subject} not in this file, because of size or format: {', '.join(names)}."
+    return labels.images_left_out.fill(len(names), names=labels.comma.join(names)) if names else ""

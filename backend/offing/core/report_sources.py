@@ -5,18 +5,14 @@ Readers see titles, sites, dates and positions. Ids of the database are only in 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from offing.core.report import Citation, Report, SourceDetails, TextPosition
+from offing.core.report_labels.english import ENGLISH
+from offing.core.report_labels.labels import ReportLabels
 
-ERASED_POSITION = "The source was deleted from the library."
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _NEAR_EDGE = 0.05
 """Fraction of a text at its beginning and at its end that counts as near it."""
 
@@ -48,16 +44,16 @@ def map_source_labels(report: Report) -> dict[int, str]:
     return {citation.number: source.id for source in list_report_sources(report) for citation in source.citations}
 
 
-def describe_source(source: ReportSource) -> str:
+def describe_source(source: ReportSource, labels: ReportLabels = ENGLISH) -> str:
     """Describe a source in words besides its title: author, site or file, and dates. Empty means that none is known."""
     details = source.details
     address = details.name if details.name and details.name != source.title else ""
     parts = (
-        details.author and f"by {details.author}",
+        details.author and labels.by_author.format(author=details.author),
         find_site(details),
         address,
-        details.published and f"dated {describe_published(details.published)}",
-        describe_retrieval(details),
+        details.published and labels.dated.format(date=describe_date(details.published, labels)),
+        _describe_retrieval(details, labels),
     )
     return " \u00b7 ".join(part for part in parts if part)
 
@@ -72,30 +68,27 @@ def find_site(details: SourceDetails) -> str:
         return ""
 
 
-def describe_retrieval(details: SourceDetails) -> str:
+def _describe_retrieval(details: SourceDetails, labels: ReportLabels) -> str:
     """Say when a web page was retrieved or a document was added. Empty means that the time is unknown."""
     if details.retrieved_at is None:
         return ""
-    return f"{'retrieved' if details.is_web else 'added to the library'} {_write_date(details.retrieved_at)}"
+    template = labels.retrieved if details.is_web else labels.added
+    return template.format(date=describe_date(details.retrieved_at.date().isoformat(), labels))
 
 
-def describe_published(published: str) -> str:
-    """Return a date in ISO form in words. It stays as exact as it is known."""
-    year, *rest = published.split("-")
-    words = [_MONTHS[int(part) - 1] if number == 0 else str(int(part)) for number, part in enumerate(rest)]
-    return " ".join([*reversed(words), year])
-
-
-def describe_position(citation: Citation) -> str:
+def describe_position(citation: Citation, labels: ReportLabels = ENGLISH) -> str:
     """Describe in words where in its source a citation is. Empty means that the position is unknown."""
     position = citation.position
     if position is None:
         return ""
     if position.is_erased:
-        return ERASED_POSITION
-    section = _describe_section(position, citation.title)
-    parts = [*_describe_page(position), *section, *_describe_lines(position)]
-    return ", ".join(parts) or _describe_fraction(position)
+        return labels.erased
+    parts = [
+        *_describe_page(position, labels),
+        *_describe_section(position, citation.title, labels),
+        *_describe_lines(position, labels),
+    ]
+    return labels.between_positions.join(parts) or _describe_fraction(position, labels)
 
 
 def sources_to_json(report: Report) -> list[dict[str, Any]]:
@@ -120,30 +113,37 @@ def _build_source(id: str, citation: Citation) -> ReportSource:
     return ReportSource(id, citation.source_id, citation.title, citation.source or SourceDetails(), ())
 
 
-def _write_date(at: datetime) -> str:
-    return f"{at.day} {_MONTHS[at.month - 1]} {at.year}"
+def describe_date(date: str, labels: ReportLabels) -> str:
+    """Return a date in ISO form in words. It stays as exact as it is known."""
+    year, *rest = date.split("-")
+    if not rest:
+        return labels.date_of_year.format(year=year)
+    month = labels.months[int(rest[0]) - 1]
+    if len(rest) == 1:
+        return labels.date_of_month.format(month=month, year=year)
+    return labels.date.format(day=int(rest[1]), month=month, year=year)
 
 
-def _describe_page(position: TextPosition) -> Iterable[str]:
-    return (f"page {position.page}",) if position.page else ()
+def _describe_page(position: TextPosition, labels: ReportLabels) -> Iterable[str]:
+    return (labels.page.format(number=position.page),) if position.page else ()
 
 
-def _describe_section(position: TextPosition, title: str) -> Iterable[str]:
+def _describe_section(position: TextPosition, title: str, labels: ReportLabels) -> Iterable[str]:
     """Name the section without the title of the document, which the source already has."""
     heading = "" if position.heading == title else position.heading.removeprefix(f"{title} \u203a ")
-    return (f"section \u201c{heading}\u201d",) if heading else ()
+    return (labels.section.format(heading=heading),) if heading else ()
 
 
-def _describe_lines(position: TextPosition) -> Iterable[str]:
+def _describe_lines(position: TextPosition, labels: ReportLabels) -> Iterable[str]:
     first, last = position.first_line, position.last_line
     if not first:
         return ()
-    return (f"line {first}" if first == last else f"lines {first} to {last}",)
+    return ((labels.line if first == last else labels.lines).format(first=first, last=last),)
 
 
-def _describe_fraction(position: TextPosition) -> str:
+def _describe_fraction(position: TextPosition, labels: ReportLabels) -> str:
     if position.fraction <= _NEAR_EDGE:
-        return "near the beginning"
+        return labels.near_beginning
     if position.fraction >= 1 - _NEAR_EDGE:
-        return "near the end"
-    return f"about {round(position.fraction * 20) * 5} % of the way through"
+        return labels.near_end
+    return labels.part_of_way.format(percent=round(position.fraction * 20) * 5)

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections import Counter
+from itertools import groupby
 
 _RIGHT_TO_LEFT = frozenset({"R", "AL"})
 _STRONG = _RIGHT_TO_LEFT | {"L"}
@@ -17,6 +18,8 @@ _SCRIPTS = (
     ("en", ((0x0041, 0x005A), (0x0061, 0x007A), (0x00C0, 0x024F))),
 )
 """The language that is assumed for letters in these ranges. Cyrillic is used by too many languages to assume one."""
+_WORDLESS = frozenset({"ja", "ko", "zh", "th"})
+"""Languages of scripts in which a text has few spaces or short words, so that characters are counted."""
 MIN_KANA_SHARE = 0.1
 """From this share of kana on, a text with Chinese characters is Japanese."""
 
@@ -32,11 +35,14 @@ def is_right_to_left_char(character: str) -> bool:
 
 
 def guess_language(text: str) -> str:
-    """Return a language tag for the script that most letters of a text belong to. `und` means undetermined.
+    """Return a language tag for the script that most words of a text belong to. `und` means undetermined.
 
-    Latin letters give `en`, which is the language of the headings that every report has.
+    Latin letters give `en`. A Chinese, Japanese or Korean character counts as a word, so that a Chinese text with many
+    English names stays Chinese.
     """
-    counts = Counter(tag for tag in map(_find_language, text) if tag)
+    tags = (tag for tag, _ in groupby(map(_find_language, text)))
+    counts = Counter(tag for tag in tags if tag and tag not in _WORDLESS)
+    counts.update(tag for tag in map(_find_language, text) if tag in _WORDLESS)
     if counts["ja"] >= MIN_KANA_SHARE * (counts["ja"] + counts["zh"]) > 0:
         counts["ja"] += counts.pop("zh", 0)
     return max(counts, key=lambda tag: counts[tag]) if counts.total() else "en"

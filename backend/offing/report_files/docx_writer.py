@@ -27,6 +27,8 @@ from offing.core.report_document import (
     describe_damaged,
 )
 from offing.core.report_image import find_png_size
+from offing.core.report_labels.labels import ReportLabels
+from offing.core.report_labels.languages import find_labels
 from offing.report_files.docx_parts import add_bookmark, add_page_number, add_parts
 from offing.report_files.docx_styles import (
     add_styles,
@@ -63,8 +65,9 @@ def write_docx(document: ReportDocument) -> bytes:
     _set_properties(file, document)
     _remove_thumbnail(file)
     add_parts(file.add_paragraph(style="Title"), [TextPart(text=document.title)], AMBER)
+    labels = find_labels(document.language)
     for block, following in zip(document.blocks, (*document.blocks[1:], None), strict=True):
-        _add_block(file, block, is_kept=_describes_source(block, following))
+        _add_block(file, block, labels, is_kept=_describes_source(block, following))
     output = io.BytesIO()
     file.save(output)
     return output.getvalue()
@@ -93,7 +96,7 @@ def _remove_thumbnail(file: Any) -> None:
         del relations[key]
 
 
-def _add_block(file: Any, block: Block, *, is_kept: bool = False) -> None:
+def _add_block(file: Any, block: Block, labels: ReportLabels, *, is_kept: bool = False) -> None:
     """Append a block. If `is_kept` is set, a paragraph stays on the page of what follows."""
     match block:
         case HeadingBlock():
@@ -110,7 +113,7 @@ def _add_block(file: Any, block: Block, *, is_kept: bool = False) -> None:
         case TableBlock():
             add_table(file, block, AMBER)
         case ImageBlock():
-            _add_image(file, block)
+            _add_image(file, block, labels)
 
 
 def _describes_source(block: Block, following: Block | None) -> bool:
@@ -119,7 +122,7 @@ def _describes_source(block: Block, following: Block | None) -> bool:
     return is_note and isinstance(following, ParagraphBlock) and following.citation is not None
 
 
-def _add_image(file: Any, block: ImageBlock) -> None:
+def _add_image(file: Any, block: ImageBlock, labels: ReportLabels) -> None:
     """Add an image at most as wide as the text, with its name as the text for readers who do not see it."""
     size = find_png_size(block.data)
     assert size is not None
@@ -127,7 +130,7 @@ def _add_image(file: Any, block: ImageBlock) -> None:
     try:
         picture = file.add_picture(io.BytesIO(block.data), width=Cm(width))
     except (ValueError, KeyError, IndexError, struct.error, InvalidImageStreamError, UnexpectedEndOfFileError):
-        _add_block(file, describe_damaged(block))
+        _add_block(file, describe_damaged(block, labels), labels)
         return
     file.paragraphs[-1].paragraph_format.keep_with_next = True
     picture._inline.docPr.set("descr", block.name)

@@ -26,6 +26,8 @@ from offing.core.report_document import (
     describe_damaged,
 )
 from offing.core.report_image import find_png_size
+from offing.core.report_labels.labels import ReportLabels
+from offing.core.report_labels.languages import find_labels
 from offing.core.text_direction import is_right_to_left
 from offing.report_files.pdf_fonts import REPLACEMENT, PdfFonts
 from offing.report_files.pdf_lines import StyledText, TextStyle
@@ -67,9 +69,10 @@ def write_pdf(document: ReportDocument) -> bytes:
         pdf.alias_nb_pages("")
         pdf.c_margin = 0
         _set_properties(pdf, document)
-        characters = frozenset(document.model_dump_json()) | frozenset(_list_characters(document))
+        labels = find_labels(document.language)
+        characters = frozenset(document.model_dump_json()) | frozenset(_list_characters(document, labels))
         fonts = PdfFonts(pdf, characters, Path(folder))
-        _Writer(Pages(pdf, fonts), fonts.list_missing()).write(document)
+        _Writer(Pages(pdf, fonts), fonts.list_missing(), labels).write(document)
         return bytes(pdf.output())
 
 
@@ -86,8 +89,8 @@ def _set_properties(pdf: PageFile, document: ReportDocument) -> None:
 class _Writer:
     """Writes the blocks of a document to pages."""
 
-    def __init__(self, pages: Pages, missing: Sequence[str]) -> None:
-        self._pages, self._missing = pages, missing
+    def __init__(self, pages: Pages, missing: Sequence[str], labels: ReportLabels) -> None:
+        self._pages, self._missing, self._labels = pages, missing, labels
         self._replacements = str.maketrans(dict.fromkeys(missing, REPLACEMENT))
         self._links: Mapping[int, int] = {}
         """Link of each citation that has an entry, by its number."""
@@ -111,7 +114,7 @@ class _Writer:
                 case ImageBlock():
                     self._write_image(block)
         if self._missing:
-            self._write_paragraph(_describe_missing(self._missing))
+            self._write_paragraph(_describe_missing(self._missing, self._labels))
 
     def _write_heading(self, text: str, style: TextStyle, level: int, height_below: float) -> None:
         """Write a heading. `height_below` are the millimeters that must be free below it."""
@@ -166,7 +169,7 @@ class _Writer:
         try:
             self._pages.draw_image(block.data, block.name, width, height)
         except (OSError, ValueError, SyntaxError):  # what Pillow raises for damaged files
-            self._write_paragraph(describe_damaged(block))
+            self._write_paragraph(describe_damaged(block, self._labels))
         self._pages.y += 1.2
 
     def _style_parts(self, parts: Sequence[Part], style: TextStyle) -> list[StyledText]:
@@ -207,13 +210,15 @@ def _choose_image_size(block: ImageBlock) -> tuple[float, float]:
     return size[0] * scale, size[1] * scale
 
 
-def _list_characters(document: ReportDocument) -> str:
+def _list_characters(document: ReportDocument, labels: ReportLabels) -> str:
     """Return the characters that the writer itself adds."""
-    return f"{document.title}{BULLET}{REPLACEMENT} []0123456789U+ABCDEF"
+    notes = labels.damaged_image + labels.missing_characters + labels.more_characters + labels.comma
+    return f"{document.title}{notes}{BULLET}{REPLACEMENT} []0123456789U+ABCDEF"
 
 
-def _describe_missing(missing: Sequence[str]) -> ParagraphBlock:
-    codes = ", ".join(f"U+{ord(character):04X}" for character in missing[:MAX_LISTED_CHARACTERS])
-    more = f" and {len(missing) - MAX_LISTED_CHARACTERS} more" if len(missing) > MAX_LISTED_CHARACTERS else ""
-    text = f"No installed font shows these characters, for which {REPLACEMENT} stands: {codes}{more}."
+def _describe_missing(missing: Sequence[str], labels: ReportLabels) -> ParagraphBlock:
+    codes = labels.comma.join(f"U+{ord(character):04X}" for character in missing[:MAX_LISTED_CHARACTERS])
+    if len(missing) > MAX_LISTED_CHARACTERS:
+        codes = labels.more_characters.format(codes=codes, count=len(missing) - MAX_LISTED_CHARACTERS)
+    text = labels.missing_characters.format(replacement=REPLACEMENT, codes=codes)
     return ParagraphBlock(role="note", parts=(TextPart(text=text),))

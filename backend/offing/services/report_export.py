@@ -12,6 +12,7 @@ from offing.core.file_names import make_file_stem
 from offing.core.report_document import build_report_document
 from offing.core.report_formats import render_html, render_markdown, report_to_json
 from offing.core.report_image import MAX_IMAGE_BYTES, NO_IMAGES, ImageSelection, ReportImage
+from offing.core.report_language import find_report_language
 from offing.report_files.writers import ReportFileWriter
 from offing.services.run_files import IMAGE_MEDIA_TYPES
 from offing.storage import reports, run_files, run_summaries
@@ -77,7 +78,7 @@ async def render_report_file(
     name: str,
     images: ImageSelection = NO_IMAGES,
 ) -> ReportFile:
-    """Return a report as a file with this name. If `language` is `None`, it is guessed for DOCX and PDF.
+    """Return a report as a file with this name. If `language` is `None`, it is guessed.
 
     Raises for DOCX and PDF the errors of `ReportFileWriter.write`. Nothing is rendered on the event loop.
     """
@@ -85,7 +86,7 @@ async def render_report_file(
         document = await asyncio.to_thread(build_report_document, read.report, read.created_at, language, images)
         body = await writer.write(document, file_format)
     else:
-        body = await asyncio.to_thread(_render, read, images, file_format)
+        body = await asyncio.to_thread(_render, read, images, file_format, find_report_language(read.report, language))
     return _name_file(read, file_format, name, body)
 
 
@@ -106,12 +107,14 @@ async def _read_images(connection: Connection, tenant_id: UUID, run_id: UUID) ->
     return selection
 
 
-def _render(read: VerifiedReport, images: ImageSelection, file_format: Literal["md", "html", "bib", "ris"]) -> bytes:
+def _render(
+    read: VerifiedReport, images: ImageSelection, file_format: Literal["md", "html", "bib", "ris"], language: str
+) -> bytes:
     match file_format:
         case "md":
-            return render_markdown(read.report).encode()
+            return render_markdown(read.report, language=language).encode()
         case "html":
-            return render_html(read.report, images).encode()
+            return render_html(read.report, images, language=language).encode()
         case "bib":
             return render_bibtex(read.report).encode()
         case "ris":

@@ -22,6 +22,7 @@ from offing.core.report import (
     Sentence,
 )
 from offing.core.report_formats import render_markdown, report_to_json
+from offing.core.report_labels.english import ENGLISH
 from offing.core.report_texts import describe_completion
 from offing.core.run import StopReason
 from offing.core.table_scale import read_table_values
@@ -232,8 +233,8 @@ def test_the_claim_table_has_a_verdict_for_each_sentence_that_cites() -> None:
 
 
 def test_a_complete_report_without_a_supported_sentence_does_not_say_that_its_evidence_suffices() -> None:
-    assert "judged sufficient" not in describe_completion(a_report(a_sentence("Nothing was found.")))
-    assert "judged sufficient" in describe_completion(a_report(a_sentence("It rose.", ("E1", "Sales rose"))))
+    assert "judged sufficient" not in describe_completion(a_report(a_sentence("Nothing was found.")), ENGLISH)
+    assert "judged sufficient" in describe_completion(a_report(a_sentence("It rose.", ("E1", "Sales rose"))), ENGLISH)
 
 
 def test_the_check_of_a_draft_says_what_the_text_says() -> None:
@@ -254,7 +255,7 @@ def test_the_check_of_a_short_answer_says_what_the_text_says() -> None:
 
 def test_the_header_of_a_table_does_not_make_a_report_sufficient() -> None:
     header = DraftSentence(text="| Ferry | Cars |", layout=Layout.HEADER)
-    assert "judged sufficient" not in describe_completion(a_report(header, a_sentence("Nothing was found.")))
+    assert "judged sufficient" not in describe_completion(a_report(header, a_sentence("Nothing was found.")), ENGLISH)
 
 
 def test_the_check_of_a_draft_names_the_passage_where_the_words_stand() -> None:

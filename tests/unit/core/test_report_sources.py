@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from offing.core.report import Citation, Report, ReportStatus, SourceDetails, TextPosition
+from offing.core.report_labels.english import ENGLISH
 from offing.core.report_sources import (
+    describe_date,
     describe_position,
-    describe_published,
     describe_source,
     list_report_sources,
     map_source_labels,
@@ -89,4 +90,4 @@ def test_a_source_is_described_by_what_is_known(details: SourceDetails, words: s
     ("published", "words"), [("2024", "2024"), ("2024-05", "May 2024"), ("2024-05-07", "7 May 2024")]
 )
 def test_a_date_is_as_exact_as_it_is_known(published: str, words: str) -> None:
-    assert describe_published(published) == words
+    assert describe_date(published, ENGLISH) == words

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from offing.core.report_labels.languages import find_labels
 from offing.report_files.pdf_fonts import ARABIC_FONT, BASE_FONT, CHINESE_FONT, find_font
 from tests.programs import unavailable
 from tests.unit.report_files.sample_reports import ENGLISH_CITATIONS, SAMPLES, Report
@@ -21,7 +22,8 @@ SECONDS = 240
 """Seconds that LibreOffice may take for all files. Only a fault takes longer."""
 MARGIN, BOTTOM_MARGIN = 2.5 / 2.54 * 72, 1.0 / 2.54 * 72
 """Space beside the text, and below the number of a page, in points."""
-VERDICTS = ("supported", "partly supported", "not found")
+LANGUAGES = {"english": "en", "chinese": "zh", "arabic": "ar"}
+"""Language of each report."""
 
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 
@@ -96,8 +98,9 @@ def test_every_citation_is_a_link_and_so_is_every_address(printed: Path, name: s
 @pytest.mark.parametrize("name", SAMPLES)
 def test_no_verdict_is_broken_within_a_word(printed: Path, name: str) -> None:
     text = " ".join(" ".join(read_pages(printed, name)).split())
-    table = text[text.index("Verdict Sources Sentence") :]
-    counts = [table.count(f" {verdict} ") for verdict in VERDICTS]
+    labels = find_labels(LANGUAGES[name])
+    table = text[text.index(" ".join(labels.claim_heads[column] for column in (0, 3, 4))) :]
+    counts = [table.count(f" {verdict} ") for verdict in labels.verdicts.values()]
     assert sum(counts) >= len(a_report(name).citations)
     assert not re.search(r"\bsuppo?r?t?\b", table)
 
@@ -127,5 +130,5 @@ def test_an_image_is_on_the_page_of_its_heading_and_its_name(printed: Path, name
     file = opened((printed / f"{name}.pdf").read_bytes())
     pages = [page for page in file if any(one.type == pdfium.FPDF_PAGEOBJ_IMAGE for one in page.get_objects())]
     (text,) = (page.get_textpage().get_text_range() for page in pages)
-    assert "Images made by code" in text
+    assert find_labels(LANGUAGES[name]).images in text
     assert "plot.png" in text
