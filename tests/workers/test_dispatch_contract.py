@@ -6,6 +6,7 @@
 import asyncio
 import base64
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,16 @@ async def test_a_message_has_the_fields_and_values_of_one_that_celery_publishes(
     assert (ours["content-type"], ours["content-encoding"]) == (theirs["content-type"], theirs["content-encoding"])
 
 
+@pytest.fixture
+def unchanged_log_level() -> Iterator[None]:
+    """Celery's worker sets the level of the root logger, which later tests of this process would keep."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("unchanged_log_level")
 async def test_a_worker_of_celery_with_its_own_strategy_executes_a_message(redis_url: str, valkey: redis.Redis) -> None:
     app, executed = celery_app(redis_url), threading.Event()
     app.task(name=ADVANCE_TASK)(executed.set)

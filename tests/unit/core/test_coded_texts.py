@@ -37,6 +37,7 @@ NOT_SHOWN_BY_THE_PAGE = (
     "models/policy_folder.py",
     "registry.py",
     "scorers/",
+    "services/canaries.py",
     "services/datasets.py",
     "services/experiment_gate.py",
     "services/experiments.py",
