@@ -117,9 +117,14 @@ async def answering(database: Database) -> str:
 
 
 async def until_both_have_done_enough(context: LoopContext) -> None:
-    """Batches of runs that name no version, until each version has answered in six of them: enough for three looks."""
-    had = dict.fromkeys(SIDES, 0)
-    while min(had.values()) < 6:
+    """Batches of runs that name no version, until each version has answered in six of them: enough for three looks.
+
+    An earlier look may have decided by then.
+    """
+    had, database = dict.fromkeys(SIDES, 0), context.collector.database
+    while (
+        min(had.values()) < 6 and (await policies.get_version_by_name(database, LOCAL_TENANT, BLANK)).state == "canary"
+    ):
         created = await context.collector.run_batch(LOCAL_TENANT, await a_batch(context, sum(had.values())))
         had[created.batch.request["engines"]["planner"]["model"]] += 1
 
