@@ -111,6 +111,7 @@ async def test_what_a_run_does_can_be_asked_for_until_it_is_withdrawn(redis_url:
         known = (await bus.find_activity(TENANT, RUN)).action
         assert known is not None
         assert (len(known.text), known.started_at) == (300, datetime(2026, 1, 1, tzinfo=UTC))
+        assert await bus.find_current_action(TENANT, RUN) == known
         await bus.publish_action(TENANT, RUN, None)
         assert (await bus.find_activity(TENANT, RUN)).action is None
 

@@ -10,7 +10,6 @@ followed. `wait` and `stream`: a run without a thread of LangGraph's client.
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,10 +22,9 @@ from offing.storage.pool import Database
 from tests.bench.api_process import ApiProcess, create_key, open_api_process
 from tests.bench.graphs import NAMES
 from tests.bench.langgraph_clients import Endpoint, open_clients
-from tests.bench.platform import ROOT, measured_stack, worker_pid
+from tests.bench.platform import ROOT, measured_stack
 from tests.bench.protocol import at_once
-from tests.bench.ratios import cpu_seconds
-from tests.bench.whole_cost import follow_run, measure_servers, open_http
+from tests.bench.whole_cost import follow_run, open_http, spent
 from tests.ports import free_port
 
 WARM_UP_RUNS = 40
@@ -34,13 +32,14 @@ WARM_UP_RUNS = 40
 
 async def measure(api: ApiProcess, way: str, clients: int, runs: int) -> Mapping[str, float]:
     """Return the milliseconds of CPU time per run of each kind of process, and the runs per second."""
-    endpoint = Endpoint({f"{api.url}/langgraph": api.key}, {})
+    endpoint, rates = Endpoint({f"{api.url}/langgraph": api.key}, {}), list[float]()
     async with open_http(api) as http, open_clients(endpoint.keys) as endpoint.clients:
-        before = _cpu_seconds(api)
-        rate = await at_once(clients, runs, _choose_way(way, http, endpoint))
-    done = runs // clients * clients
-    spent = {name: 1e3 * (after - before[name]) / done for name, after in _cpu_seconds(api).items()}
-    return {**spent, "runs per second": rate}
+
+        async def work() -> None:
+            rates.append(await at_once(clients, runs, _choose_way(way, http, endpoint)))
+
+        seconds = await spent(api, work, runs // clients * clients)
+    return {**{name: 1e3 * value for name, value in seconds.items()}, "runs per second": rates[0]}
 
 
 def _choose_way(way: str, http: httpx.AsyncClient, endpoint: Endpoint) -> Callable[[], Awaitable[None]]:
@@ -50,11 +49,6 @@ def _choose_way(way: str, http: httpx.AsyncClient, endpoint: Endpoint) -> Callab
         "stream": lambda: endpoint.stream(0),
     }
     return ways[way]
-
-
-def _cpu_seconds(api: ApiProcess) -> Mapping[str, float]:
-    api_and_worker = {"api": api.cpu_seconds, "worker": cpu_seconds(worker_pid())}
-    return {**api_and_worker, **measure_servers(), "client": time.process_time()}
 
 
 async def compare(servers: ServerUrls, options: argparse.Namespace) -> None:

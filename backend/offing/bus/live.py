@@ -334,6 +334,23 @@ class LiveBus:
             self._skipped.skip("not a draft", str(error))
             return []
 
+    async def find_current_action(self, tenant_id: UUID, run_id: UUID) -> CurrentAction | None:
+        """Return the last published action of a run, without its drafts.
+
+        `None` means that there is none or that Redis is unavailable.
+        """
+        if time.monotonic() < self._paused_until:
+            return None
+        key = _action_key(tenant_id, run_id)
+        try:
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(key)
+                (action,) = await pipe.execute(raise_on_error=False)
+        except REDIS_ERRORS as error:
+            self._record_failure("read", error)
+            return None
+        return self._parse_action(self._skip_error(action, key))
+
     def _parse_action(self, stored: bytes | None) -> CurrentAction | None:
         if stored is None:
             return None

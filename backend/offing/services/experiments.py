@@ -203,8 +203,9 @@ async def start_batches(
 
 async def _find_judge_budget(database: Database, tenant_id: UUID, experiment: Experiment) -> JudgeBudget:
     """Return the judge budget of an experiment from its batches, which all have the same one."""
-    for status in await list_batch_statuses(database, tenant_id, experiment):
-        return status.batch.judge_budget
+    statuses = await list_batch_statuses(database, tenant_id, experiment)
+    if statuses:
+        return statuses[0].batch.judge_budget
     if experiment.row.judge is None and not any("engine" in one["options"] for one in experiment.row.scorers):
         return NO_JUDGE_LIMIT
     problem = f"No rollout of the experiment {experiment.row.id} was requested, so its judge budget is not stored."

@@ -73,8 +73,9 @@ class RecordedPages:
         while True:
             async with self.database.transaction(self.tenant_id) as connection:
                 texts = await web_pages.list_unindexed_texts(connection, self.tenant_id, self.texts, MAX_INDEXED_TEXTS)
+            if texts:
                 words = await asyncio.to_thread(_split_texts, texts)
-                if words:
+                async with self.database.transaction(self.tenant_id) as connection:
                     await web_pages.insert_recorded_words(connection, self.tenant_id, words)
             if len(texts) < MAX_INDEXED_TEXTS:
                 return

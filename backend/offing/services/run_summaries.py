@@ -43,7 +43,7 @@ async def get_run_detail(
         marks = await run_summaries.render_step_marks(connection, run_id)
         details = await run_summaries.get_token_details(connection, run_id)
     is_running = summary.run.status is RunStatus.RUNNING
-    action = (await bus.find_activity(tenant_id, run_id)).action if is_running else None
+    action = await bus.find_current_action(tenant_id, run_id) if is_running else None
     return RunWithLiveStatus(summary, build_live_status(summary, action, lease_seconds), marks, details)
 
 
