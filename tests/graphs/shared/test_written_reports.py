@@ -66,7 +66,11 @@ def memact_input(**more: Any) -> memact_schemas.AgentInput:
     """A summary, a record with a result, a note, and a record that failed."""
 
     def record(n: int, act: memact_schemas.Act, value: dict[str, Any] | None) -> memact_schemas.ContextRecord:
-        finding = value and memact_schemas.ToolFinding(tool=act.tool, args=act.args, status="ok", content=value)
+        finding = (
+            None
+            if value is None
+            else memact_schemas.ToolFinding(tool=act.tool, args=act.args, status="ok", content=value)
+        )
         return memact_schemas.ContextRecord(
             id=f"r{n}",
             turn=n,
