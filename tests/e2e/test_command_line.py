@@ -77,12 +77,12 @@ def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again
 
 def test_a_run_is_organized_found_and_deleted(offing: Offing, documents: Path) -> None:
     run = offing("ask", "When was Bell Rock built?", "--docs", str(documents), "--json").json["run_id"]
-    named = offing("organize", run[-8:], "--title", "Towers", "--tag", "north sea", "--tag", "rocks", "--pin", "--json")
+    named = offing("organize", run[-8:], "--title", "Lundy", "--tag", "north sea", "--tag", "rocks", "--pin", "--json")
     assert named.code == 0, named.err
-    assert (named.json["title"], named.json["tags"]) == ("Towers", ["north sea", "rocks"])
-    assert offing("organize", run, "--untag", "rocks").out.split() == [run[-8:], "pinned", "Towers", "#north", "sea"]
+    assert (named.json["title"], named.json["tags"]) == ("Lundy", ["north sea", "rocks"])
+    assert offing("organize", run, "--untag", "rocks").out.split() == [run[-8:], "pinned", "Lundy", "#north", "sea"]
     assert [one["run_id"] for one in offing("runs", "--tag", "north sea", "--pinned", "--json").json] == [run]
-    (hit,) = offing("runs", "--search", "towers 1807", "--json").json
+    (hit,) = offing("runs", "--search", "lundy 1807", "--json").json
     assert (hit["run_id"], hit["match"]["location"]) == (run, "title")
     assert "1807" in offing("runs", "--search", "1807").out
     offing("organize", run, "--archive")
@@ -93,7 +93,7 @@ def test_a_run_is_organized_found_and_deleted(offing: Offing, documents: Path) -
     deleted = offing("delete", run[-8:], "--yes")
     assert (deleted.code, deleted.out.strip()) == (0, f"Deleted run {run}.")
     assert offing("show", run).code == 1
-    assert run not in [one["run_id"] for one in offing("runs", "--search", "towers", "--all", "--json").json]
+    assert run not in [one["run_id"] for one in offing("runs", "--search", "lundy", "--all", "--json").json]
 
 
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:

@@ -121,6 +121,13 @@ async def test_a_waiting_call_that_is_cancelled_does_not_hold_up_the_others(redi
             assert await second
 
 
+async def test_no_slot_is_renewed_after_its_call(redis_url: str) -> None:
+    async with asyncio.timeout(60), opened(redis_url, 0.003) as slots:
+        for number in range(30):  # each call ends at another moment of a renewal
+            async with slots.hold(ONE):
+                await asyncio.sleep(0.001 + number / 15_000)
+
+
 async def test_slots_that_redis_has_lost_are_counted_again(redis_url: str) -> None:
     async with opened(redis_url, 0.9) as one, opened(redis_url, 0.9) as two, one.hold(ONE):
         with redis.Redis.from_url(redis_url) as client:  # pyright: ignore[reportUnknownMemberType]

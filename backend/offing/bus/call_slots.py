@@ -19,7 +19,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from offing.cancellation import run_to_completion
+from offing.cancellation import cancel_tasks, run_to_completion
 from offing.models.call_limits import CallLimit
 from offing.models.call_slots import LocalCallSlots
 
@@ -36,6 +36,7 @@ local token, limit, lease, patience, waited = ARGV[1], tonumber(ARGV[2]), ARGV[3
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', held, '-inf', now)
+if redis.call('ZSCORE', held, token) then return -1 end
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', seen, '-inf', now)) do
   redis.call('ZREM', queue, gone)
   redis.call('ZREM', seen, gone)
@@ -55,7 +56,10 @@ redis.call('PEXPIRE', seen, patience)
 redis.call('PEXPIRE', queue, patience)
 return ahead
 """
-"""Takes a slot and returns -1, or returns how many waiting calls come before this one. Times are in milliseconds."""
+"""Takes a slot and returns -1, or returns how many waiting calls come before this one. Times are in milliseconds.
+
+A client that did not get the reply asks again with the same token, which may have a slot by then.
+"""
 
 RENEW = """
 local clock = redis.call('TIME')
@@ -92,9 +96,7 @@ class RedisCallSlots:
                 renewal = asyncio.create_task(self._renew_until_cancelled(keys, token))
                 yield has_waited
             finally:
-                if renewal is not None:
-                    renewal.cancel()
-                await run_to_completion(self._release(keys, token))
+                await run_to_completion(self._release(keys, token, renewal))
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -127,8 +129,12 @@ class RedisCallSlots:
             with suppress(RedisError, OSError):  # the next renewal may succeed
                 await self._renew(keys=keys[:1], args=[token, lease])
 
-    async def _release(self, keys: list[str], token: str) -> None:
-        """Give the slot or the place in the queue back. If Redis does not answer, it ends by itself."""
+    async def _release(self, keys: list[str], token: str, renewal: asyncio.Task[None] | None) -> None:
+        """Give the slot or the place in the queue back. If Redis does not answer, it ends by itself.
+
+        A renewal that went on would hold the slot for as long as the process lives.
+        """
+        await cancel_tasks([renewal] if renewal else [])
         if time.monotonic() < self._asked_again_at:
             return
         try:

@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 from fastapi import WebSocket, WebSocketDisconnect
 
+from offing.cancellation import cancel_tasks
 from offing.clock import new_id
 from offing.core.errors import OffingError, Unauthorized
 from offing.kernel.langgraph_json import dump_json
@@ -42,9 +43,7 @@ class ThreadSocket:
         except WebSocketDisconnect:
             pass
         finally:
-            for task in self._subscriptions.values():
-                task.cancel()
-            await asyncio.gather(*self._subscriptions.values(), return_exceptions=True)
+            await cancel_tasks(self._subscriptions.values())
 
     async def _receive(self) -> str | bytes:
         """Return the next message, which a client may send as text or as bytes. Raises WebSocketDisconnect."""
@@ -85,7 +84,7 @@ class ThreadSocket:
         task = self._subscriptions.pop(name, None) if isinstance(name, str) else None
         if task is None:
             return await self._send(describe_error(number, "no_such_subscription", "There is no such subscription."))
-        task.cancel()
+        await cancel_tasks([task])
         await self._send({"type": "success", "id": number, "result": {}})
 
     async def _forward(self, feed: ThreadFeed) -> None:
