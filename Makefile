@@ -20,6 +20,8 @@ LOCKED := --no-deps --require-hashes --only-binary :all:
 PIP_INSTALL := $(PY) -m pip install -q --disable-pip-version-check
 CPU_TORCH := $(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-cpu.lock)
 UV_INSTALL := $(UV) pip install -q --python $(PY)
+# With node's default of about 4 GiB, pyright empties its caches again and again and takes much longer.
+PYRIGHT_MEMORY := --max-old-space-size=8192
 NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 WEB ?=
@@ -62,7 +64,7 @@ check: $(READY) $(TRAIN_READY) $(PEERS_READY) $(NODE_READY) ## check lint, forma
 	@echo "› ruff" && $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check .
 	@echo "› import rules" && $(VENV)/bin/lint-imports
 	@echo "› words of the glossary" && $(PY) -m tests.glossary.words
-	@echo "› pyright" && $(VENV)/bin/pyright
+	@echo "› pyright" && NODE_OPTIONS="$(PYRIGHT_MEMORY)" $(VENV)/bin/pyright
 	@if [ -n "$(NODE_READY)" ]; then echo "› biome and tsc" && cd frontend && npm run --silent check; fi
 
 lock: $(READY) ## write the lock files again, with hashes; ARGS="--upgrade-package redis" upgrades one package

@@ -1,6 +1,8 @@
 """`offing` from a terminal and from a script."""
 
 import json
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,20 @@ from tests.e2e.conftest import PATIENCE, Offing
 from tests.graphs.langgraph_only import store
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def up(offing: Offing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offing]:
+    """`offing …` in a home whose stack is up, so that no command starts servers of its own."""
+    run = partial(offing, home=tmp_path_factory.mktemp("up"))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OFFING_PORT", "0")
+        try:
+            started = run("up", "--detach")
+            assert started.code == 0, started.err
+            yield run
+        finally:
+            run("down")
 
 
 def test_ask_answers_from_a_folder_and_every_citation_stands_in_its_document(offing: Offing, documents: Path) -> None:
@@ -33,67 +49,65 @@ def test_a_second_question_does_not_index_the_folder_again(offing: Offing, docum
     assert "1807" in done.out
 
 
-def test_a_question_that_no_document_answers_ends_honestly(offing: Offing, documents: Path) -> None:
-    done = offing("ask", "Which enzyme folds insulin?", "--docs", str(documents), "--json")
+def test_a_question_that_no_document_answers_ends_honestly(up: Offing, documents: Path) -> None:
+    done = up("ask", "Which enzyme folds insulin?", "--docs", str(documents), "--json")
     assert done.code == 0, done.err
     assert done.json["stop_reason"] != "answered"
     assert done.json["report"]
 
 
-def test_runs_show_and_export_read_what_was_stored(offing: Offing, documents: Path) -> None:
-    submitted = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
-    listed = offing("runs", "--json").json
-    rendered = offing("show", submitted["run_id"][-8:], "--json").json
-    exported = offing("export", submitted["run_id"], "--format", "html")
+def test_runs_show_and_export_read_what_was_stored(up: Offing, documents: Path) -> None:
+    submitted = up("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+    listed = up("runs", "--json").json
+    rendered = up("show", submitted["run_id"][-8:], "--json").json
+    exported = up("export", submitted["run_id"], "--format", "html")
     assert submitted["run_id"] in [run["run_id"] for run in listed]
     assert rendered["report"] == submitted["report"]
     assert exported.out.lstrip().startswith("<!doctype html>")
     assert "1822" in exported.out
 
 
-def test_a_report_has_headings_in_the_language_that_was_asked_for(offing: Offing, documents: Path) -> None:
+def test_a_report_has_headings_in_the_language_that_was_asked_for(up: Offing, documents: Path) -> None:
     question = ("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--language", "zh")
-    submitted = offing(*question, "--json").json
-    exported = offing("export", submitted["run_id"], "--format", "html")
+    submitted = up(*question, "--json").json
+    exported = up("export", submitted["run_id"], "--format", "html")
     assert "\n## 来源\n" in submitted["report"]
     assert "<h2>来源</h2>" in exported.out
 
 
-def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again(
-    offing: Offing, documents: Path
-) -> None:
-    submitted = offing("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
+def test_a_run_is_forked_from_one_of_its_steps_and_what_it_had_is_not_done_again(up: Offing, documents: Path) -> None:
+    submitted = up("ask", "When was the Fresnel lens shown?", "--docs", str(documents), "--json").json
     at = next(step["seq"] for step in submitted["steps"] if step["kind"] == "tool_result")
-    done = offing("fork", submitted["run_id"][-8:], "--at", str(at), "--max-turns", "3", "--json")
+    done = up("fork", submitted["run_id"][-8:], "--at", str(at), "--max-turns", "3", "--json")
     assert done.code == 0, done.err
     assert done.json["steps"][:at] == submitted["steps"][:at]
     assert done.json["steps"][at]["title"] == f"Forked from step {at} of another run"
     assert done.json["thread_id"] != submitted["thread_id"]
     assert "1822" in done.json["report"]
-    nowhere = offing("fork", submitted["run_id"], "--at", "9999")
+    nowhere = up("fork", submitted["run_id"], "--at", "9999")
     assert nowhere.code == 2
     assert f"Use a step from 1 to {len(submitted['steps']) - 1}" in nowhere.err
 
 
-def test_a_run_is_organized_found_and_deleted(offing: Offing, documents: Path) -> None:
-    run = offing("ask", "When was Bell Rock built?", "--docs", str(documents), "--json").json["run_id"]
-    named = offing("organize", run[-8:], "--title", "Lundy", "--tag", "north sea", "--tag", "rocks", "--pin", "--json")
+def test_a_run_is_organized_found_and_deleted(up: Offing, documents: Path) -> None:
+    run = up("ask", "When was Bell Rock built?", "--docs", str(documents), "--json").json["run_id"]
+    named = up("organize", run[-8:], "--title", "Lundy", "--tag", "north sea", "--tag", "rocks", "--pin", "--json")
     assert named.code == 0, named.err
     assert (named.json["title"], named.json["tags"]) == ("Lundy", ["north sea", "rocks"])
-    assert offing("organize", run, "--untag", "rocks").out.split() == [run[-8:], "pinned", "Lundy", "#north", "sea"]
-    assert [one["run_id"] for one in offing("runs", "--tag", "north sea", "--pinned", "--json").json] == [run]
-    (hit,) = offing("runs", "--search", "lundy 1807", "--json").json
+    assert up("organize", run, "--untag", "rocks").out.split() == [run[-8:], "pinned", "Lundy", "#north", "sea"]
+    assert [one["run_id"] for one in up("runs", "--tag", "north sea", "--pinned", "--json").json] == [run]
+    (hit,) = up("runs", "--search", "lundy 1807", "--json").json
     assert (hit["run_id"], hit["match"]["location"]) == (run, "title")
-    assert "1807" in offing("runs", "--search", "1807").out
-    offing("organize", run, "--archive")
-    assert run not in [one["run_id"] for one in offing("runs", "--json").json]
-    assert run in [one["run_id"] for one in offing("runs", "--archived", "--json").json]
-    unconfirmed = offing("delete", run[-8:])
+    assert "1807" in up("runs", "--search", "1807").out
+    up("organize", run, "--archive")
+    assert run not in [one["run_id"] for one in up("runs", "--json").json]
+    assert run in [one["run_id"] for one in up("runs", "--archived", "--json").json]
+    unconfirmed = up("delete", run[-8:])
     assert (unconfirmed.code, "--yes" in unconfirmed.err) == (2, True)
-    deleted = offing("delete", run[-8:], "--yes")
+    deleted = up("delete", run[-8:], "--yes")
     assert (deleted.code, deleted.out.strip()) == (0, f"Deleted run {run}.")
-    assert offing("show", run).code == 1
-    assert run not in [one["run_id"] for one in offing("runs", "--search", "lundy", "--all", "--json").json]
+    assert up("show", run).code == 1
+    assert run not in [one["run_id"] for one in up("runs", "--search", "lundy", "--all", "--json").json]
 
 
 def test_what_a_graph_keeps_in_the_store_is_listed_shown_and_deleted(offing: Offing) -> None:
@@ -111,10 +125,10 @@ def test_any_command_may_be_the_first_one(offing: Offing, tmp_path: Path) -> Non
     assert (done.code, done.json) == (0, []), done.err
 
 
-def test_bad_input_names_the_field_and_the_remedy(offing: Offing, documents: Path) -> None:
-    nowhere = offing("ask", "Why?", "--docs", "/nowhere/at/all")
-    no_role = offing("ask", "Why?", "--docs", str(documents), "--engine", "captain=extractive")
-    no_run = offing("show", "ffffffffffff")
+def test_bad_input_names_the_field_and_the_remedy(up: Offing, documents: Path) -> None:
+    nowhere = up("ask", "Why?", "--docs", "/nowhere/at/all")
+    no_role = up("ask", "Why?", "--docs", str(documents), "--engine", "captain=extractive")
+    no_run = up("show", "ffffffffffff")
     assert (nowhere.code, no_role.code, no_run.code) == (2, 2, 1)
     assert "--docs" in nowhere.err
     assert "engines.captain" in no_role.err

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -34,7 +36,7 @@ def browser_is_here() -> None:
 
 
 def drive(started: Finished, script: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Sign in to the stack that `offing up` has started and run a script of frontend/e2e, with these variables."""
+    """Sign in with the link that `offing up` or `offing login` printed, and run a script of frontend/e2e."""
     link = re.search(r"http://\S+/login\?token=\S+", started.out + started.err)
     assert link, started.err
     environment = os.environ | {
@@ -47,6 +49,8 @@ def drive(started: Finished, script: str, **variables: str) -> "subprocess.Compl
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
+QUESTION = "Who built the third Eddystone tower?"
+
 GRAPHS = ("agentflow", "iterresearch", "memact", "hiper")
 
 ANSWER = """<nothing_found>
@@ -56,68 +60,62 @@ No document of these speaks of sharks.
 """What the stand-in for a policy writes: one of the agent's blocks, so that its ids have a part."""
 
 
-def test_a_person_asks_a_question_and_opens_a_citation(
-    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def up(offing: Offing, documents: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offing]:
+    """`offing …` in a home whose stack is up, with the documents, one answered question, and as many workers as
+    without a variable. Tests share it, because starting it takes longer than most of them."""
     browser_is_here()
-    monkeypatch.setenv("OFFING_PORT", "0")
-    monkeypatch.setenv("OFFING_WORKER_PROCESSES", "2")  # as without the variable
-    try:
-        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
-        started = offing("up", "--detach")
-        done = drive(
-            started,
-            "run-page.mjs",
-            OFFING_QUESTION="Who built the third Eddystone tower?",
-            OFFING_SHOT=str(tmp_path / "run.png"),
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert (tmp_path / "run.png").stat().st_size > 10_000
-    finally:
-        offing("down")
+    run = partial(offing, home=tmp_path_factory.mktemp("up"))
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OFFING_PORT", "0")
+        environment.setenv("OFFING_WORKER_PROCESSES", "2")
+        try:
+            started = run("up", "--detach")
+            assert started.code == 0, started.err
+            ask(run, QUESTION, documents)
+            yield run
+        finally:
+            run("down")
 
 
-def test_the_options_of_a_question_explain_themselves_and_several_questions_become_runs(
-    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    browser_is_here()
-    monkeypatch.setenv("OFFING_PORT", "0")
-    try:
-        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
-        started = offing("up", "--detach")
-        done = drive(started, "asking.mjs")
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        offing("down")
+def ask(offing: Offing, question: str, documents: Path, *words: str) -> str:
+    """Ask about the documents. Returns the id of the run."""
+    answer = offing("ask", question, "--docs", str(documents), "--json", *words)
+    assert answer.code == 0, answer.err
+    return answer.json["run_id"]
+
+
+def test_a_person_asks_a_question_and_opens_a_citation(up: Offing, tmp_path: Path) -> None:
+    shot = tmp_path / "run.png"
+    done = drive(up("login"), "run-page.mjs", OFFING_QUESTION=QUESTION, OFFING_SHOT=str(shot))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert shot.stat().st_size > 10_000
+
+
+def test_the_options_of_a_question_explain_themselves_and_several_questions_become_runs(up: Offing) -> None:
+    done = drive(up("login"), "asking.mjs")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_person_edits_a_report_compares_its_versions_exports_one_and_reads_a_long_one(
-    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+    up: Offing, documents: Path
 ) -> None:
-    browser_is_here()
-    monkeypatch.setenv("OFFING_PORT", "0")
-    try:
-        answer = offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
-        started = offing("up", "--detach")
-        done = drive(started, "report-editing.mjs", OFFING_RUN=answer.json["run_id"])
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        offing("down")
+    done = drive(up("login"), "report-editing.mjs", OFFING_RUN=ask(up, QUESTION, documents))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_an_edit_is_a_new_version_a_conclusion_says_what_it_follows_from_and_sources_open_their_documents(
-    offing: Offing, documents: Path, monkeypatch: pytest.MonkeyPatch
+    up: Offing, documents: Path
 ) -> None:
-    browser_is_here()
-    monkeypatch.setenv("OFFING_PORT", "0")
-    try:
-        question = "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
-        answer = offing("ask", question, "--docs", str(documents), "--json")
-        started = offing("up", "--detach")
-        done = drive(started, "follow-up-edit.mjs", OFFING_RUN=answer.json["run_id"])
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        offing("down")
+    question = "Who built the third Eddystone tower, who built the Bell Rock lighthouse?"
+    done = drive(up("login"), "follow-up-edit.mjs", OFFING_RUN=ask(up, question, documents))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_plan_review_is_completed_with_the_keyboard_alone(up: Offing, tmp_path: Path) -> None:
+    variables = {"OFFING_QUESTION": QUESTION, "OFFING_SHOTS": str(tmp_path)}
+    done = drive(up("login"), "input-requests.mjs", **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_new_user_adds_a_folder_asks_and_follows_up_and_no_draft_is_lost(
@@ -173,35 +171,10 @@ async def test_each_graph_shows_its_state_and_a_run_of_a_policy_its_tokens(
 def open_state_tabs(offing: Offing, documents: Path) -> "subprocess.CompletedProcess[str]":
     """Run each graph over the documents, and one more that a policy answers, and open their tabs in a browser."""
     started = offing("up", "--detach")
-
-    def ask(question: str, *words: str) -> str:
-        ran = offing("ask", question, "--docs", str(documents), "--json", *words)
-        assert ran.code == 0, ran.err
-        return ran.json["run_id"]
-
-    runs = {graph: ask("Who built the third Eddystone tower?", "--graph", graph) for graph in GRAPHS}
+    runs = {graph: ask(offing, QUESTION, documents, "--graph", graph) for graph in GRAPHS}
     policy = ("--graph", "memact", "--engine", "agent=policy+text:small@1")
-    runs["tokens"] = ask("Which sharks swim at Bell Rock?", *policy)
+    runs["tokens"] = ask(offing, "Which sharks swim at Bell Rock?", documents, *policy)
     return drive(started, "graph-state.mjs", OFFING_RUNS=json.dumps(runs))
-
-
-def test_a_plan_review_is_completed_with_the_keyboard_alone(
-    offing: Offing, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    browser_is_here()
-    monkeypatch.setenv("OFFING_PORT", "0")
-    try:
-        started = offing("up", "--detach")
-        offing("ask", "Who built the third Eddystone tower?", "--docs", str(documents), "--json")
-        done = drive(
-            started,
-            "input-requests.mjs",
-            OFFING_QUESTION="Who built the third Eddystone tower?",
-            OFFING_SHOTS=str(tmp_path),
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    finally:
-        offing("down")
 
 
 async def test_a_training_job_is_watched_paused_and_cancelled_and_a_version_promoted(
