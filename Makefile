@@ -26,7 +26,7 @@ NPM_FLAGS := --ignore-scripts --no-audit --no-fund --loglevel=error
 T ?=
 WEB ?=
 PARTS ?=
-PROCESSES ?= 3
+PROCESSES ?= 4
 MOMENTS ?= 20
 JOBS ?= 1
 TIMES ?= 10
