@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, Field
 
+from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.coded_text import CodedText, TextCatalog
 from offing.core.offer_texts import OFFER_TEXTS
+from offing.core.position_texts import POSITION_TEXTS
 from offing.core.problem_texts import PROBLEM_TEXTS
 from offing.core.run_texts import RUN_TEXTS
 from offing.core.step_texts import STEP_DETAILS, STEP_TITLES, TEXT
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     ProblemTextCode = str
     OfferTextCode = str
     StepTextCode = str
+    RejectionTextCode = str
+    PositionTextCode = str
 else:
     RunTextCode = StrEnum("RunTextCode", {code: code for code in RUN_TEXTS.templates})
     ProblemTextCode = StrEnum("ProblemTextCode", {code: code for code in PROBLEM_TEXTS.templates})
@@ -28,6 +32,8 @@ else:
     StepTextCode = StrEnum(
         "StepTextCode", {code: code for code in [TEXT, *STEP_TITLES.templates, *STEP_DETAILS.templates]}
     )
+    RejectionTextCode = StrEnum("RejectionTextCode", {code: code for code in REJECTION_TEXTS.templates})
+    PositionTextCode = StrEnum("PositionTextCode", {code: code for code in POSITION_TEXTS.templates})
 
 
 class RunTextOut(BaseModel):
@@ -58,6 +64,20 @@ class StepTextOut(BaseModel):
     parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
+class RejectionTextOut(BaseModel):
+    """Why a citation of a sentence was rejected."""
+
+    code: RejectionTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+class PositionTextOut(BaseModel):
+    """A part of where in its source a citation is."""
+
+    code: PositionTextCode
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -78,6 +98,16 @@ def serialize_offer_texts(**texts: str | None) -> dict[str, OfferTextOut]:
 
 def serialize_step_text(coded: CodedText) -> StepTextOut:
     return _serialize(StepTextOut, coded)
+
+
+def serialize_rejection_text(text: str) -> RejectionTextOut | None:
+    """Return what a reason says. `None` means that the platform did not write it."""
+    coded = REJECTION_TEXTS.find(text)
+    return None if coded is None else _serialize(RejectionTextOut, coded)
+
+
+def serialize_position_part(coded: CodedText) -> PositionTextOut:
+    return _serialize(PositionTextOut, coded)
 
 
 def _serialize_fields(catalog: TextCatalog, shape: type[Shape], texts: Mapping[str, str | None]) -> dict[str, Shape]:

@@ -239,6 +239,7 @@ SENTENCE_EXAMPLE: Example = {
     "citations": [1],
     "supported": True,
     "rejected": [],
+    "rejected_texts": [],
     "layout": "statement",
     "passages": [],
     "unsupported_values": [],
@@ -261,6 +262,10 @@ CITATION_EXAMPLE: Example = {
     "verified": True,
     "source": "S1",
     "position": "section \u201cClass: Pool\u201d, lines 12 to 14",
+    "position_texts": [
+        {"code": "section", "parameters": {"heading": "Class: Pool"}},
+        {"code": "lines", "parameters": {"first": "12", "last": "14"}},
+    ],
 }
 
 CITED_SOURCE_EXAMPLE: Example = {

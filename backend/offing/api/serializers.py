@@ -6,7 +6,12 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from offing.api.coded_texts import serialize_run_texts, serialize_step_text
+from offing.api.coded_texts import (
+    serialize_position_part,
+    serialize_rejection_text,
+    serialize_run_texts,
+    serialize_step_text,
+)
 from offing.api.schemas import (
     AnswerDraftOut,
     BudgetIn,
@@ -56,6 +61,7 @@ from offing.core.report_sources import (
     describe_position,
     describe_source,
     find_site,
+    list_position_parts,
     list_report_sources,
     map_source_labels,
 )
@@ -415,6 +421,7 @@ def _serialize_sentence(sentence: Sentence) -> SentenceOut:
         citations=list(sentence.citations),
         supported=sentence.is_supported,
         rejected=list(sentence.rejected),
+        rejected_texts=[serialize_rejection_text(text) for text in sentence.rejected],
         layout=sentence.layout.value,
         passages=list(sentence.passages),
         unsupported_values=list(sentence.unsupported_values),
@@ -455,4 +462,5 @@ def _serialize_citation(report: VerifiedReport, citation: Citation, source_label
         verified=citation.number not in report.unverified_citations,
         source=source_label,
         position=describe_position(citation),
+        position_texts=[serialize_position_part(part) for part in list_position_parts(citation)],
     )

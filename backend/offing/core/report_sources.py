@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from offing.core.coded_text import CodedText
 from offing.core.report import Citation, Report, SourceDetails, TextPosition
 from offing.core.report_labels.english import ENGLISH
 from offing.core.report_labels.labels import ReportLabels
@@ -78,17 +79,22 @@ def _describe_retrieval(details: SourceDetails, labels: ReportLabels) -> str:
 
 def describe_position(citation: Citation, labels: ReportLabels = ENGLISH) -> str:
     """Describe in words where in its source a citation is. Empty means that the position is unknown."""
+    parts = (labels.positions[part.code].format(**part.parameters) for part in list_position_parts(citation))
+    return labels.between_positions.join(parts)
+
+
+def list_position_parts(citation: Citation) -> tuple[CodedText, ...]:
+    """Return the parts of the position of a citation in its source, as codes of `POSITION_TEXTS`.
+
+    Empty means that the position is unknown.
+    """
     position = citation.position
     if position is None:
-        return ""
+        return ()
     if position.is_erased:
-        return labels.erased
-    parts = [
-        *_describe_page(position, labels),
-        *_describe_section(position, citation.title, labels),
-        *_describe_lines(position, labels),
-    ]
-    return labels.between_positions.join(parts) or _describe_fraction(position, labels)
+        return (CodedText("erased", {}),)
+    parts = (*_list_page(position), *_list_section(position, citation.title), *_list_lines(position))
+    return parts or (_estimate_place(position),)
 
 
 def sources_to_json(report: Report) -> list[dict[str, Any]]:
@@ -124,26 +130,28 @@ def describe_date(date: str, labels: ReportLabels) -> str:
     return labels.date.format(day=int(rest[1]), month=month, year=year)
 
 
-def _describe_page(position: TextPosition, labels: ReportLabels) -> Iterable[str]:
-    return (labels.page.format(number=position.page),) if position.page else ()
+def _list_page(position: TextPosition) -> Iterable[CodedText]:
+    return (CodedText("page", {"number": str(position.page)}),) if position.page else ()
 
 
-def _describe_section(position: TextPosition, title: str, labels: ReportLabels) -> Iterable[str]:
+def _list_section(position: TextPosition, title: str) -> Iterable[CodedText]:
     """Name the section without the title of the document, which the source already has."""
     heading = "" if position.heading == title else position.heading.removeprefix(f"{title} \u203a ")
-    return (labels.section.format(heading=heading),) if heading else ()
+    return (CodedText("section", {"heading": heading}),) if heading else ()
 
 
-def _describe_lines(position: TextPosition, labels: ReportLabels) -> Iterable[str]:
+def _list_lines(position: TextPosition) -> Iterable[CodedText]:
     first, last = position.first_line, position.last_line
     if not first:
         return ()
-    return ((labels.line if first == last else labels.lines).format(first=first, last=last),)
+    if first == last:
+        return (CodedText("line", {"first": str(first)}),)
+    return (CodedText("lines", {"first": str(first), "last": str(last)}),)
 
 
-def _describe_fraction(position: TextPosition, labels: ReportLabels) -> str:
+def _estimate_place(position: TextPosition) -> CodedText:
     if position.fraction <= _NEAR_EDGE:
-        return labels.near_beginning
+        return CodedText("near_beginning", {})
     if position.fraction >= 1 - _NEAR_EDGE:
-        return labels.near_end
-    return labels.part_of_way.format(percent=round(position.fraction * 20) * 5)
+        return CodedText("near_end", {})
+    return CodedText("part_of_way", {"percent": str(round(position.fraction * 20) * 5)})

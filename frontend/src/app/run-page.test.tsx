@@ -155,7 +155,11 @@ test("a pinned citation shows the author and date of its source, as text, and it
   const report = aReport();
   const description = "by <img src=x> Ann Lee · guide.pdf · dated 5 March 2024";
   const sources = report.sources.map((source) => ({ ...source, description }));
-  const citations = report.citations.map((citation) => ({ ...citation, position: "page 3" }));
+  const citations = report.citations.map((citation) => ({
+    ...citation,
+    position: "page 3",
+    position_texts: [{ code: "page" as const, parameters: { number: "3" } }],
+  }));
   server.use(http.get(at("/runs/:id/report"), () => HttpResponse.json({ ...report, sources, citations })));
   serveRun(aRun({ ...DONE, last_seq: 2, step_marks: "nw" }));
   const { user, container } = renderPage(ADDRESS);

@@ -31,8 +31,8 @@ function aSharedReport(part: Partial<SharedReport> = {}): SharedReport {
   return {
     ...rest,
     question: "How does undici reuse connections?",
-    citations: citations.map(({ number, title, quote, verified, source, position }) => ({
-      ...{ number, title, quote, verified, source, position },
+    citations: citations.map(({ number, title, quote, verified, source, position, position_texts }) => ({
+      ...{ number, title, quote, verified, source, position, position_texts },
       erased: false,
     })),
     sources: sources.map(({ id, title, site, author, published, description, citations: numbers }) => ({

@@ -118,6 +118,7 @@ export function aSentence(part: Partial<Sentence> = {}): Sentence {
     citations: [],
     supported: true,
     rejected: [],
+    rejected_texts: [],
     passages: [],
     unsupported_values: [],
     verdict: "supported",
@@ -148,6 +149,7 @@ export function aReport(part: Partial<Report> = {}): Report {
             text: "It is always faster.",
             supported: false,
             rejected: ["The quote is not there."],
+            rejected_texts: [null],
             verdict: "not_found",
             rule_verdict: "not_found",
             reasons: ["no source", "The quote is not there."],
@@ -167,6 +169,10 @@ export function aReport(part: Partial<Report> = {}): Report {
         verified: true,
         source: "S1",
         position: "section “Client”, line 3",
+        position_texts: [
+          { code: "section", parameters: { heading: "Client" } },
+          { code: "line", parameters: { first: "3" } },
+        ],
       },
     ],
     sources: [

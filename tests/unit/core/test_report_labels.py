@@ -10,6 +10,7 @@ import pytest
 
 from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.follow_up import FollowUpKind, FollowUpOutcome, KindChooser
+from offing.core.position_texts import POSITION_TEXTS
 from offing.core.report import (
     ClaimCheck,
     ClaimJudgment,
@@ -79,6 +80,7 @@ def test_every_value_of_a_report_has_a_label(labels: ReportLabels) -> None:
     assert labels.choosers.keys() == set(KindChooser)
     assert labels.section_changes.keys() == labels.sentence_changes.keys() == set(ChangeKind)
     assert labels.rejections.keys() == REJECTION_TEXTS.templates.keys()
+    assert labels.positions.keys() == POSITION_TEXTS.templates.keys()
     assert {"author_extractive", "author_graph"} == labels.authors.keys() <= RUN_TEXTS.templates.keys()
     assert len(labels.months) == 12
 

@@ -6,7 +6,15 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from offing.api.coded_texts import TEXTS, OfferTextOut, ProblemTextOut, RunTextOut, StepTextOut
+from offing.api.coded_texts import (
+    TEXTS,
+    OfferTextOut,
+    PositionTextOut,
+    ProblemTextOut,
+    RejectionTextOut,
+    RunTextOut,
+    StepTextOut,
+)
 from offing.core.follow_up import FollowUpKind, KindChooser
 from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig
@@ -502,6 +510,7 @@ class CitationOut(ApiModel):
     verified: bool = Field(description="Whether the quote is in the stored text. This is checked for each response.")
     source: str = Field(description="Short id of the source in the report's list of sources, such as S1.")
     position: str = Field(description="Where in the source it is, in words: section, lines. Empty: unknown.")
+    position_texts: list[PositionTextOut] = Field(description="What the parts of the position say. Empty: unknown.")
 
 
 class CitedSourceOut(ApiModel):
@@ -538,6 +547,9 @@ class SentenceOut(ApiModel):
     citations: list[int]
     supported: bool
     rejected: list[str]
+    rejected_texts: list[RejectionTextOut | None] = Field(
+        description="What each text of `rejected` says, in their order. null: no code stands for it."
+    )
     passages: list[int] = Field(
         description="Numbers of citations that name a passage and quote no words of it. They support nothing."
     )

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from offing.api.coded_texts import TEXTS, RunTextOut
+from offing.api.coded_texts import TEXTS, PositionTextOut, RunTextOut
 from offing.api.schemas import (
     ApiModel,
     ClaimCheckOut,
@@ -88,6 +88,7 @@ class SharedCitationOut(ApiModel):
     erased: bool = Field(description="Whether the source was erased.")
     source: str = Field(description="Short id of the source in the list of sources, such as S1.")
     position: str = Field(description="Where in the source it is, in words. Empty: unknown.")
+    position_texts: list[PositionTextOut] = Field(description="What the parts of the position say. Empty: unknown.")
 
 
 class SharedSourceOut(ApiModel):
@@ -175,6 +176,7 @@ def serialize_shared_report(shared: SharedReport, analysis: ClaimAnalysis) -> Sh
                 erased=c.number in erased,
                 source=c.source,
                 position=c.position,
+                position_texts=c.position_texts,
             )
             for c in report.citations
         ],

@@ -2,6 +2,7 @@
 
 from offing.core.citation_texts import REJECTION_TEXTS
 from offing.core.follow_up import FollowUpKind, KindChooser
+from offing.core.position_texts import POSITION_TEXTS
 from offing.core.report import ClaimVerdict
 from offing.core.report_changes import ChangeKind
 from offing.core.report_labels.labels import Counted, ReportLabels
@@ -109,14 +110,7 @@ ENGLISH = ReportLabels(
     date="{day} {month} {year}",
     date_of_month="{month} {year}",
     date_of_year="{year}",
-    erased="The source was deleted from the library.",
-    page="page {number}",
-    section="section \u201c{heading}\u201d",
-    line="line {first}",
-    lines="lines {first} to {last}",
-    near_beginning="near the beginning",
-    near_end="near the end",
-    part_of_way="about {percent} % of the way through",
+    positions=POSITION_TEXTS.templates,
     images_left_out=Counted(
         "This image of the run is not in this file, because of size or format: {names}.",
         "These images of the run are not in this file, because of size or format: {names}.",

@@ -121,14 +121,8 @@ class ReportLabels:
     date: str
     date_of_month: str
     date_of_year: str
-    erased: str
-    page: str
-    section: str
-    line: str
-    lines: str
-    near_beginning: str
-    near_end: str
-    part_of_way: str
+    positions: Mapping[str, str]
+    """Parts of the position of a citation, by their codes in `POSITION_TEXTS`."""
 
     # Images and characters.
     images_left_out: Counted

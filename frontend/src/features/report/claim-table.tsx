@@ -3,6 +3,7 @@ import { t } from "@lingui/core/macro";
 import { Trans } from "@lingui/react/macro";
 import { useState } from "react";
 import type { Citation, Report, Sentence, Verdict } from "@/shared/api/reports";
+import { positionText } from "@/shared/texts/position-texts";
 import { reportText } from "@/shared/texts/report-texts";
 import { Badge } from "@/shared/ui/badge";
 import { Panel } from "@/shared/ui/panel";
@@ -204,7 +205,7 @@ function Side({ citation, pinned, onPin }: CitedProps) {
         <Marker citation={citation} pinned={pinned} onPin={onPin} />{" "}
         <span dir="auto">
           {citation.title}
-          {citation.position && `, ${citation.position}`}
+          {citation.position && `, ${positionText(citation)}`}
         </span>
       </figcaption>
     </figure>

@@ -7,6 +7,7 @@ import type { Citation, CitedSource } from "@/shared/api/reports";
 import { listCitedMarks } from "@/shared/document/document-text";
 import { OpenDocument } from "@/shared/document/open-document";
 import { shortHash } from "@/shared/format/numbers";
+import { positionText } from "@/shared/texts/position-texts";
 import { ProblemNote } from "@/shared/ui/problem-note";
 import { collapseWhitespace, reflow, truncateEnd, truncateStart } from "./excerpt";
 import "./quote-card.css";
@@ -37,7 +38,7 @@ export function QuoteCard({ citation, source, siblings, onUnpin }: QuoteCardProp
         <VerificationStatus citation={citation} />
         <span dir="auto" className="quote-title">
           {citation.title}
-          {citation.position && `, ${citation.position}`}
+          {citation.position && `, ${positionText(citation)}`}
         </span>
         <SnapshotHash citation={citation} />
         {onUnpin && (

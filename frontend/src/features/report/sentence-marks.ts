@@ -4,6 +4,8 @@ import { i18n, type MessageDescriptor } from "@lingui/core";
 import { msg, t } from "@lingui/core/macro";
 import type { Report, Sentence, Verdict } from "@/shared/api/reports";
 import { joinParts } from "@/shared/format/lists";
+import { sayText } from "@/shared/texts/coded-text";
+import { REJECTION_TEXTS } from "@/shared/texts/report-texts";
 import type { Tone } from "@/shared/ui/badge";
 
 export const VERDICTS: readonly Verdict[] = ["supported", "partly", "not_found", "contradicted", "conclusion"];
@@ -63,10 +65,12 @@ const OBJECTIONS: Record<Verdict, MessageDescriptor> = {
 };
 
 function ruleReasons(sentence: Sentence): string[] {
-  const { rule_verdict: verdict, citations, passages, rejected, unsupported_values: values } = sentence;
+  const { rule_verdict: verdict, citations, passages, unsupported_values: values } = sentence;
+  const { rejected, rejected_texts: texts } = sentence;
   if (verdict === "supported") return [];
   if (citations.length > 0) return [t`not in the quotes: ${joinParts(values)}`];
-  return [passages.length > 0 ? t`passage only, no words quoted` : t`no source`, ...rejected];
+  const first = passages.length > 0 ? t`passage only, no words quoted` : t`no source`;
+  return [first, ...rejected.map((text, number) => sayText(REJECTION_TEXTS, text, texts[number]))];
 }
 
 function checkerReasons({ judgment }: Sentence): string[] {

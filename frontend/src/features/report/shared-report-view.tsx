@@ -4,6 +4,7 @@ import type { Sentence } from "@/shared/api/reports";
 import type { SharedCitation, SharedReport, SharedSource } from "@/shared/api/shares";
 import { formatDateTime } from "@/shared/format/numbers";
 import { stopReasonInfo } from "@/shared/format/run-labels";
+import { positionText } from "@/shared/texts/position-texts";
 import { reportText } from "@/shared/texts/report-texts";
 import { ReportBlock } from "./report-block";
 import { groupSentences } from "./report-blocks";
@@ -166,7 +167,7 @@ function Quote({ citation }: { citation: SharedCitation }) {
         </blockquote>
         <p className={styles.description}>
           <Verification citation={citation} />
-          {citation.position && <span dir="auto"> · {citation.position}</span>}
+          {citation.position && <span dir="auto"> · {positionText(citation)}</span>}
         </p>
       </div>
     </div>

@@ -16,6 +16,7 @@ import { EmptyState } from "@/shared/ui/empty-state";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
 import { groupBySource } from "./cited-sources";
 import "@/shared/document/citation-number.css";
+import { positionText } from "@/shared/texts/position-texts";
 import "./sources-view.css";
 
 interface SourcesViewProps {
@@ -237,7 +238,7 @@ function Citations({ citations, pinned, onPin }: CitationsProps) {
               <span dir="auto" className="cited-quote">
                 {citation.quote}
               </span>
-              {citation.position && <span className="cited-position">{citation.position}</span>}
+              {citation.position && <span className="cited-position">{positionText(citation)}</span>}
             </span>
           </button>
         </li>

@@ -3052,6 +3052,11 @@ export interface components {
              * @description Where in the source it is, in words: section, lines. Empty: unknown.
              */
             position: string;
+            /**
+             * Position Texts
+             * @description What the parts of the position say. Empty: unknown.
+             */
+            position_texts: components["schemas"]["PositionTextOut"][];
             /** Quote */
             quote: string;
             /**
@@ -5834,6 +5839,25 @@ export interface components {
             state: "candidate" | "canary" | "active" | "retired" | "blocked";
         };
         /**
+         * PositionTextCode
+         * @enum {string}
+         */
+        PositionTextCode: "erased" | "page" | "section" | "line" | "lines" | "near_beginning" | "near_end" | "part_of_way";
+        /**
+         * PositionTextOut
+         * @description A part of where in its source a citation is.
+         */
+        PositionTextOut: {
+            code: components["schemas"]["PositionTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
+            };
+        };
+        /**
          * PreferenceSource
          * @description What a preference between two completions comes from.
          * @enum {string}
@@ -6777,6 +6801,25 @@ export interface components {
             until?: string | null;
         };
         /**
+         * RejectionTextCode
+         * @enum {string}
+         */
+        RejectionTextCode: "source_unnamed" | "source_not_retrieved" | "text_missing" | "quote_not_found";
+        /**
+         * RejectionTextOut
+         * @description Why a citation of a sentence was rejected.
+         */
+        RejectionTextOut: {
+            code: components["schemas"]["RejectionTextCode"];
+            /**
+             * Parameters
+             * @description What the text names, by the names in the template of its code.
+             */
+            parameters: {
+                [key: string]: string;
+            };
+        };
+        /**
          * ReportChangesOut
          * @description Differences from the version before, found by comparison.
          * @example {
@@ -6875,6 +6918,7 @@ export interface components {
          *         "passages": [],
          *         "reasons": [],
          *         "rejected": [],
+         *         "rejected_texts": [],
          *         "rule_verdict": "supported",
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
@@ -6896,6 +6940,21 @@ export interface components {
          *           "end": 196,
          *           "number": 1,
          *           "position": "section “Class: Pool”, lines 12 to 14",
+         *           "position_texts": [
+         *             {
+         *               "code": "section",
+         *               "parameters": {
+         *                 "heading": "Class: Pool"
+         *               }
+         *             },
+         *             {
+         *               "code": "lines",
+         *               "parameters": {
+         *                 "first": "12",
+         *                 "last": "14"
+         *               }
+         *             }
+         *           ],
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
          *           "source": "S1",
          *           "source_id": "01980000-0000-7000-8000-00000000000c",
@@ -6939,6 +6998,7 @@ export interface components {
          *               "passages": [],
          *               "reasons": [],
          *               "rejected": [],
+         *               "rejected_texts": [],
          *               "rule_verdict": "supported",
          *               "supported": true,
          *               "text": "A Pool keeps several Client instances connected to the same upstream target.",
@@ -9649,6 +9709,11 @@ export interface components {
             /** Rejected */
             rejected: string[];
             /**
+             * Rejected Texts
+             * @description What each text of `rejected` says, in their order. null: no code stands for it.
+             */
+            rejected_texts: (components["schemas"]["RejectionTextOut"] | null)[];
+            /**
              * Rule Verdict
              * @description The verdict of the rules. Null: the sentence cites nothing and is no conclusion.
              */
@@ -9850,6 +9915,11 @@ export interface components {
              * @description Where in the source it is, in words. Empty: unknown.
              */
             position: string;
+            /**
+             * Position Texts
+             * @description What the parts of the position say. Empty: unknown.
+             */
+            position_texts: components["schemas"]["PositionTextOut"][];
             /** Quote */
             quote: string;
             /**
@@ -9886,6 +9956,7 @@ export interface components {
          *         "passages": [],
          *         "reasons": [],
          *         "rejected": [],
+         *         "rejected_texts": [],
          *         "rule_verdict": "supported",
          *         "supported": true,
          *         "text": "A Pool keeps several Client instances connected to the same upstream target.",
@@ -9941,6 +10012,7 @@ export interface components {
          *               "passages": [],
          *               "reasons": [],
          *               "rejected": [],
+         *               "rejected_texts": [],
          *               "rule_verdict": "supported",
          *               "supported": true,
          *               "text": "A Pool keeps several Client instances connected to the same upstream target.",

@@ -35,6 +35,14 @@ export const REPORT_TEXTS: TextsByCode<ReportTextCode> = {
     t`Conflicts between sources were looked for by ${checker} within each of ${groups} groups of sentences, and by rules, which find two quotes that say the same with another number or date. None was found.`,
 };
 
+/** Why a citation of a sentence was rejected. */
+export const REJECTION_TEXTS: TextsByCode<Schemas["RejectionTextCode"]> = {
+  source_unnamed: () => t`An unnamed source was not retrieved in this run.`,
+  source_not_retrieved: ({ evidence }) => t`${evidence} was not retrieved in this run.`,
+  text_missing: ({ evidence }) => t`The stored text of ${evidence} is not available.`,
+  quote_not_found: ({ evidence, quote }) => t`The quoted words are not in ${evidence}: “${quote}”`,
+};
+
 interface Described {
   author: string;
   judged_by: string;
