@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 import { QueryClient } from "@tanstack/react-query";
 import { HttpResponse, http } from "msw";
 import { expect, test, vi } from "vitest";

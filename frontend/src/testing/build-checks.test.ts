@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** The scripts of the build: cascade layers, the size of each route and compressed files. */
 
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

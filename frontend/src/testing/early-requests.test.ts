@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** `public/start.js` repeats what the code of the page decides, because it runs before that code is loaded. */
 
 import { readFileSync } from "node:fs";

@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** Each result of a health check that the server can send has a text in each language of the page. */
 
 import { expect, test } from "vitest";

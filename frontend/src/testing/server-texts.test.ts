@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** Each code of a server's text has a text in each language of the page, and the page has no others. */
 
 import { expect, test } from "vitest";

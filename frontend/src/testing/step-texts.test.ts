@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** Each code of a step's summary that the server can send has a text in each language of the page, and no others. */
 
 import { expect, test } from "vitest";

@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 import { i18n } from "@lingui/core";
 import { afterEach, expect, test } from "vitest";
 import { joinList } from "../format/lists";

@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 /** The loading of texts beside the code of a view. */
 
 import { beforeEach, expect, test, vi } from "vitest";

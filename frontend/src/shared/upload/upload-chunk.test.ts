@@ -1,3 +1,5 @@
+// @vitest-environment jsdom
+
 import { HttpResponse, http } from "msw";
 import { expect, test } from "vitest";
 import { server } from "@/testing/server";
