@@ -74,12 +74,31 @@ async def test_a_reader_without_an_account_gets_the_report_and_nothing_else(api:
             "texts",
         ),
     }
-    assert set(body["citations"][0]) == {"number", "title", "quote", "verified", "erased", "source", "position"}
+    assert set(body["citations"][0]) == {
+        "number",
+        "title",
+        "quote",
+        "verified",
+        "erased",
+        "source",
+        "position",
+        "position_texts",
+    }
     assert set(body["sources"][0]) == {
         *("id", "title", "url", "site", "author", "published", "retrieved_at", "description", "citations"),
     }
     assert set(body["answer"]) == {
-        *("id", "text", "citations", "supported", "rejected", "layout", "passages", "unsupported_values"),
+        *(
+            "id",
+            "text",
+            "citations",
+            "supported",
+            "rejected",
+            "rejected_texts",
+            "layout",
+            "passages",
+            "unsupported_values",
+        ),
         *("verdict", "rule_verdict", "judgment", "reasons", "edited", "follows_from"),
     }
     assert (body["title"], body["question"]) == ("Salt", "Why is the sea salt?")

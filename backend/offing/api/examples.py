@@ -516,7 +516,10 @@ NOT_SHARED = (
 SHARED_REPORT_EXAMPLE: Example = {key: value for key, value in REPORT_EXAMPLE.items() if key not in NOT_SHARED} | {
     "question": QUESTION,
     "citations": [
-        {key: CITATION_EXAMPLE[key] for key in ("number", "title", "quote", "verified", "source", "position")}
+        {
+            key: CITATION_EXAMPLE[key]
+            for key in ("number", "title", "quote", "verified", "source", "position", "position_texts")
+        }
         | {"erased": False}
     ],
     "sources": [

@@ -9977,6 +9977,21 @@ export interface components {
          *           "erased": false,
          *           "number": 1,
          *           "position": "section “Class: Pool”, lines 12 to 14",
+         *           "position_texts": [
+         *             {
+         *               "code": "section",
+         *               "parameters": {
+         *                 "heading": "Class: Pool"
+         *               }
+         *             },
+         *             {
+         *               "code": "lines",
+         *               "parameters": {
+         *                 "first": "12",
+         *                 "last": "14"
+         *               }
+         *             }
+         *           ],
          *           "quote": "A Pool keeps several Client instances connected to the same upstream target.",
          *           "source": "S1",
          *           "title": "Pool",
