@@ -5,7 +5,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from offing.cancellation import cancel_tasks
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.storage import training_jobs
 from offing.storage.pool import Database
@@ -50,7 +49,8 @@ async def hold_lease(database: Database, job_token: JobFencingToken, lease_secon
             raise errors[0] from None
         raise
     finally:
-        await cancel_tasks([beating])
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
 
 
 async def _is_released(database: Database, job_token: JobFencingToken) -> bool:

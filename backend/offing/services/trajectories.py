@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from offing.cancellation import cancel_tasks
 from offing.core.errors import InvalidInput
 from offing.core.packed_segment import PackedSegment
 from offing.core.trajectory_records import (
@@ -232,7 +231,8 @@ async def _read_ahead(chunks: AsyncGenerator[ExportChunk]) -> AsyncGenerator[Exp
                 raise chunk
             yield chunk
     finally:
-        await cancel_tasks([reading])
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
         await chunks.aclose()
 
 

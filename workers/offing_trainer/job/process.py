@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from offing.cancellation import cancel_tasks
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.process_name import get_process_name
 from offing.services import canaries
@@ -54,7 +53,8 @@ async def run_trainer(build_context: Callable[[Database], JobContext], url: str,
             worked = await _run_until_stopped(stop, _try_run_job(context))
             if not worked and not stop.is_set():
                 await _run_until_stopped(stop, asyncio.sleep(POLL_SECONDS))
-        await cancel_tasks([watching])
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
 async def _watch_canaries(database: Database) -> None:
@@ -87,7 +87,9 @@ async def _run_until_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, T]) 
     """Return the result of `work`, or `None` if `stop` was set first, which cancels it."""
     working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    await cancel_tasks([working, stopping])
+    stopping.cancel()
+    working.cancel()
+    await asyncio.gather(working, stopping, return_exceptions=True)
     return None if working.cancelled() else working.result()
 
 
