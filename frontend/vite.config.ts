@@ -26,7 +26,7 @@ export default defineConfig({
   },
   test: {
     setupFiles: "src/testing/setup.ts",
-    // Making a document for each file takes a quarter of the time.
+    // Functions are tested without a document, because making one takes about a second for each file.
     projects: [
       { extends: true, test: { name: "page", environment: "jsdom", include: ["src/**/*.test.tsx"] } },
       { extends: true, test: { name: "functions", environment: "node", include: ["src/**/*.test.ts"] } },

@@ -64,6 +64,7 @@ async def test_a_report_lists_its_sources_with_the_positions_of_its_citations(ap
     assert cited["description"].startswith("salt.md \u00b7 added to the library ")
     (citation,) = report["citations"]
     assert (citation["source"], citation["position"]) == ("S1", "line 3")
+    assert citation["position_texts"] == [{"code": "line", "parameters": {"first": "3"}}]
 
 
 UNDER_HEADINGS = f"# Salt\n\nIt is old.\n\n## Rivers\n\n```sh\n# no heading\n```\n\n{QUOTE}\n"

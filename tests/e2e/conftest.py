@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,21 @@ def offing(home: Path) -> Offing:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@contextmanager
+def running_stack(offing: Offing, home: Path, **variables: str) -> Iterator[Offing]:
+    """`offing …` in a home whose stack is up while the block runs, on a free port and with these variables."""
+    run = partial(offing, home=home)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in ({"OFFING_PORT": "0"} | variables).items():
+            environment.setenv(name, value)
+        try:
+            started = run("up", "--detach")
+            assert started.code == 0, started.err
+            yield run
+        finally:
+            run("down")
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from offing.cli.new import render_template
-from tests.e2e.conftest import PATIENCE, Offing
+from tests.e2e.conftest import PATIENCE, Offing, running_stack
 from tests.graphs.langgraph_only import store
 
 pytestmark = pytest.mark.timeout(5 * PATIENCE)
@@ -17,15 +16,8 @@ pytestmark = pytest.mark.timeout(5 * PATIENCE)
 @pytest.fixture(scope="module")
 def up(offing: Offing, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offing]:
     """`offing …` in a home whose stack is up, so that no command starts servers of its own."""
-    run = partial(offing, home=tmp_path_factory.mktemp("up"))
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("OFFING_PORT", "0")
-        try:
-            started = run("up", "--detach")
-            assert started.code == 0, started.err
-            yield run
-        finally:
-            run("down")
+    with running_stack(offing, tmp_path_factory.mktemp("up")) as run:
+        yield run
 
 
 def test_ask_answers_from_a_folder_and_every_citation_stands_in_its_document(offing: Offing, documents: Path) -> None:

@@ -8,14 +8,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import orjson
 import pytest
 
 from tests.api.openapi_contract import Contract, Exchange
-from tests.e2e.conftest import PATIENCE, Finished, Offing
+from tests.e2e.conftest import PATIENCE, Finished, Offing, running_stack
 from tests.e2e.training_job import database_of, under_way, until_told
 from tests.model_provider.policy_server import Policies, says
 from tests.model_provider.server import WireServer
@@ -65,17 +64,9 @@ def up(offing: Offing, documents: Path, tmp_path_factory: pytest.TempPathFactory
     """`offing …` in a home whose stack is up, with the documents, one answered question, and as many workers as
     without a variable. Tests share it, because starting it takes longer than most of them."""
     browser_is_here()
-    run = partial(offing, home=tmp_path_factory.mktemp("up"))
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("OFFING_PORT", "0")
-        environment.setenv("OFFING_WORKER_PROCESSES", "2")
-        try:
-            started = run("up", "--detach")
-            assert started.code == 0, started.err
-            ask(run, QUESTION, documents)
-            yield run
-        finally:
-            run("down")
+    with running_stack(offing, tmp_path_factory.mktemp("up"), OFFING_WORKER_PROCESSES="2") as run:
+        ask(run, QUESTION, documents)
+        yield run
 
 
 def ask(offing: Offing, question: str, documents: Path, *words: str) -> str:

@@ -36,49 +36,49 @@ else:
     PositionTextCode = StrEnum("PositionTextCode", {code: code for code in POSITION_TEXTS.templates})
 
 
-class RunTextOut(BaseModel):
+class CodedTextOut(BaseModel):
+    """A code, which each kind of text adds, and what the text names."""
+
+    parameters: dict[str, str] = Field(description=PARAMETERS)
+
+
+class RunTextOut(CodedTextOut):
     """What a text about a run, its report or its input requests says."""
 
     code: RunTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-class ProblemTextOut(BaseModel):
+class ProblemTextOut(CodedTextOut):
     """What the text of a problem says."""
 
     code: ProblemTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-class OfferTextOut(BaseModel):
+class OfferTextOut(CodedTextOut):
     """What the text about a graph, an engine or a search engine says."""
 
     code: OfferTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-class StepTextOut(BaseModel):
+class StepTextOut(CodedTextOut):
     """What the title of a step, or a part of its detail, says. `text` stands for a part without a code."""
 
     code: StepTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-class RejectionTextOut(BaseModel):
+class RejectionTextOut(CodedTextOut):
     """Why a citation of a sentence was rejected."""
 
     code: RejectionTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-class PositionTextOut(BaseModel):
+class PositionTextOut(CodedTextOut):
     """A part of where in its source a citation is."""
 
     code: PositionTextCode
-    parameters: dict[str, str] = Field(description=PARAMETERS)
 
 
-Shape = TypeVar("Shape", bound=BaseModel)
+Shape = TypeVar("Shape", bound=CodedTextOut)
 
 
 def serialize_run_texts(**texts: str | None) -> dict[str, RunTextOut]:

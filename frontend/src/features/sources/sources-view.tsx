@@ -11,12 +11,12 @@ import { joinParts } from "@/shared/format/lists";
 import { formatCount } from "@/shared/format/numbers";
 import { findSeqs } from "@/shared/minimap/marks";
 import { Link } from "@/shared/routing/routing";
+import { positionText } from "@/shared/texts/position-texts";
 import { Badge, type Tone } from "@/shared/ui/badge";
 import { EmptyState } from "@/shared/ui/empty-state";
 import { Failure, type Loadable, Loaded } from "@/shared/ui/loaded";
 import { groupBySource } from "./cited-sources";
 import "@/shared/document/citation-number.css";
-import { positionText } from "@/shared/texts/position-texts";
 import "./sources-view.css";
 
 interface SourcesViewProps {

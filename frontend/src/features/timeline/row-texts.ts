@@ -14,7 +14,7 @@ import {
   type StepTexts,
   stepTexts,
 } from "@/shared/format/step-texts";
-import { type CodedText, sayText, type TextsByCode } from "@/shared/texts/coded-text";
+import { type CodedText, knowsAll, sayText, type TextsByCode } from "@/shared/texts/coded-text";
 import { REQUEST_TEXTS } from "@/shared/texts/request-texts";
 
 /** Titles, and parts of details, of steps without a summary. */
@@ -66,7 +66,7 @@ export function rowTexts({ title, detail, summary, title_text, detail_texts = []
   if (summary) return stepTexts({ title, detail, summary });
   return {
     title: sayText(TITLE_TEXTS, title, title_text),
-    detail: knowsAll(detail_texts) ? joinDetail(detail_texts) : detail,
+    detail: knowsAll(PART_TEXTS, detail_texts) ? joinDetail(detail_texts) : detail,
   };
 }
 
@@ -76,10 +76,6 @@ const TITLE_TEXTS: TextsByCode = { ...REQUEST_TEXTS, ...PART_TEXTS };
 function joinDetail(parts: readonly CodedText[]): string {
   const said = parts.map((part) => sayText(PART_TEXTS, "", part));
   return parts.some(({ code }) => code === "text") ? said.join(" · ") : joinParts(said);
-}
-
-function knowsAll(parts: readonly CodedText[]): boolean {
-  return parts.length > 0 && parts.every(({ code }) => Object.hasOwn(PART_TEXTS, code));
 }
 
 export const KNOWN_PART_CODES: readonly string[] = Object.keys(PART_TEXTS);

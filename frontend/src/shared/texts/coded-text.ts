@@ -91,6 +91,11 @@ export function sayText(texts: TextsByCode, text: string, coded: CodedText | und
   return coded && say ? say(withEllipses(coded.parameters)) : text;
 }
 
+/** Return whether each part of a text has a code that the page knows. Without parts nothing is known. */
+export function knowsAll(texts: TextsByCode, parts: readonly CodedText[]): boolean {
+  return parts.length > 0 && parts.every(({ code }) => Object.hasOwn(texts, code));
+}
+
 /** A parameter that a server leaves out is shown as an ellipsis. */
 function withEllipses(parameters: CodedText["parameters"]): Parameters {
   return new Proxy(parameters, {

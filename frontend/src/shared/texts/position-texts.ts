@@ -3,7 +3,7 @@
 import { t } from "@lingui/core/macro";
 import type { Schemas } from "../api/client";
 import { joinParts } from "../format/lists";
-import { sayText, type TextsByCode } from "./coded-text";
+import { knowsAll, sayText, type TextsByCode } from "./coded-text";
 
 export const POSITION_TEXTS: TextsByCode<Schemas["PositionTextCode"]> = {
   erased: () => t`The source was deleted from the library.`,
@@ -23,6 +23,6 @@ interface Cited {
 
 /** Return where in its source a citation is. Empty means that this is unknown. */
 export function positionText({ position, position_texts: parts }: Cited): string {
-  const isKnown = parts.length > 0 && parts.every(({ code }) => Object.hasOwn(POSITION_TEXTS, code));
-  return isKnown ? joinParts(parts.map((part) => sayText(POSITION_TEXTS, "", part))) : position;
+  if (!knowsAll(POSITION_TEXTS, parts)) return position;
+  return joinParts(parts.map((part) => sayText(POSITION_TEXTS, "", part)));
 }
