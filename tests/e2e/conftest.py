@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +53,7 @@ def offing(home: Path) -> Offing:
 
 
 @contextmanager
-def running_stack(offing: Offing, home: Path, **variables: str) -> Iterator[Offing]:
+def running_stack(offing: Offing, home: Path, **variables: str) -> Generator[Offing]:
     """`offing …` in a home whose stack is up while the block runs, on a free port and with these variables."""
     run = partial(offing, home=home)
     with pytest.MonkeyPatch.context() as environment:
