@@ -4,6 +4,7 @@ A run is finished when its file exists. Files are complete or absent. Each run i
 not affect others. Its output is stored next to the files.
 """
 
+import gc
 import hashlib
 import os
 import re
@@ -104,6 +105,7 @@ def do(run: Planned, folder: Path, size: Size) -> None:
     """Execute the run in this process."""
     began = time.monotonic()
     experiment = experiment_in(run.module)
+    gc.set_threshold(100_000, 50, 100)  # rollouts make many objects and few cycles
     curve = experiment.run(run.arm, run.seed, folder, size)
     file = file_of(run, folder, size)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from offing_engine.weights import LoadedPolicy
 
 
+CONCURRENT = 256
+"""Number of demonstrations that are played at the same time. More of them keep more objects alive, and Python's garbage
+collector then takes a large part of the time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Imitation:
     """The SFT configuration of a starting policy."""
@@ -78,8 +83,9 @@ def demonstrated(
     """Return rollouts in which the rule answers the role, as tokens of the policy's tokenizer."""
     tasks = lesson.questions.drawn(lesson.demonstrations, seed)
     planned = [PlannedRollout(task, 1_000_000 * (seed + 1) + n) for n, task in enumerate(tasks)]
-    speaker = ruled(policy, lesson.rule, rules)
-    return asyncio.run(played(graph_setup, planned, How(turns=lesson.turns), speaker, policy.chat_template))
+    speaker, how = ruled(policy, lesson.rule, rules), How(turns=lesson.turns)
+    parts = (planned[first : first + CONCURRENT] for first in range(0, len(planned), CONCURRENT))
+    return [one for part in parts for one in asyncio.run(played(graph_setup, part, how, speaker, policy.chat_template))]
 
 
 def _name(graph_setup: GraphSetup, lesson: Imitation, seed: int) -> str:
