@@ -113,7 +113,7 @@ class Idle:
     ) -> TrainingStepResult:
         return TrainingStepResult({}, {}, {})
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, moments_of: Path | None = None) -> None:
         folder.mkdir(parents=True)
 
     def export_policy(self, folder: Path) -> None:

@@ -145,6 +145,30 @@ async def test_a_paused_job_continues_and_a_cancelled_one_keeps_what_it_committe
     assert await bench.ledger(job.id) == {"used": 8}
 
 
+async def test_moments_of_the_optimizer_are_written_at_the_interval_that_a_job_asks_for(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(8)
+    job = await bench.job(learner={**TABLES["learner"], "optimizer_state_every_steps": 2})
+    seen = list[int]()
+
+    def pause_in_third_step(row: TrainingJobRow, phase: str, metrics: object) -> None:
+        if phase == "moved":
+            seen.append(row.step)
+            if len(seen) == 3:
+                bench.later(training_jobs.pause_job(bench.database, LOCAL_TENANT, row.id))
+
+    context = job_context(bench, on_phase=pause_in_third_step)
+    paused = await bench.run(job.id, context)
+    assert (paused.state, paused.step) == ("paused", 3)
+    second, third = (find_checkpoint(bench.folder(job.id), step) for step in (2, 3))
+    assert second is not None
+    assert third is not None
+    assert (second / "moments.safetensors").samefile(third / "moments.safetensors")
+    assert not (second / "weights.safetensors").samefile(third / "weights.safetensors")
+    await training_jobs.resume_job(bench.database, LOCAL_TENANT, job.id)
+    assert (await bench.run(job.id, context)).state == "done"
+
+
 async def test_a_second_pass_trains_again_and_the_ledger_keeps_the_first_decision(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(4)

@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -121,6 +122,24 @@ def test_a_loaded_state_continues_bit_for_bit(
     resumed.load(tmp_path / "b")
     trained(resumed, sampled_rows, 5, tmp_path / "b")
     assert digest(tmp_path / "a") == digest(tmp_path / "b")
+
+
+def test_a_state_with_earlier_moments_has_its_own_weights_and_no_second_copy_of_the_moments(
+    tmp_path: Path, policy_folder: Path, sampled_rows: list[TrainingRow]
+):
+    learner = open_learner(policy_folder, HOW)
+    trained(learner, sampled_rows, 1, tmp_path / "first")
+    trained(learner, sampled_rows, 3)
+    learner.save(tmp_path / "third", tmp_path / "first")
+    files = [tmp_path / name / "moments.safetensors" for name in ("first", "third")]
+    assert files[0].samefile(files[1])
+    shutil.rmtree(tmp_path / "first")
+    resumed = open_learner(policy_folder, HOW)
+    resumed.load(tmp_path / "third")
+    assert resumed.optimizer_steps == 3
+    assert np.array_equal(resumed.forward(sampled_rows).logprobs, learner.forward(sampled_rows).logprobs)
+    steps = {float(moments["step"]) for moments in resumed._optimizer.adamw.state.values()}
+    assert steps == {1.0}
 
 
 def test_a_state_of_other_weights_or_of_another_kind_is_rejected(

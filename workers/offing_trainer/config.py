@@ -121,6 +121,11 @@ class LearnerConfig(LearnerSettings):
     """Maximum useful change of a value from its old value, as in PPO. `None` means no clipping."""
     value_coefficients: dict[str, float] = Field(default_factory=dict[str, float])
     """Loss coefficient of each critic column. The default is 1."""
+    optimizer_state_every_steps: int = Field(default=1, ge=1)
+    """Number of training steps between two writings of the optimizer's moments, which take twice the space of the
+    weights. Weights are written with every step. A job that continues after a crash uses the last moments that were
+    written, so it ends with the weights of an uninterrupted job only if this is 1.
+    """
 
 
 class GuardConfig(_TomlTable):

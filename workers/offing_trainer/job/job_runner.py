@@ -269,9 +269,11 @@ def _empty_result() -> TrainingStepResult:
 
 
 async def _save_checkpoint(progress: _JobProgress, on_thread: ThreadRunner) -> str:
-    folder = step_folder(progress.folder, progress.job.step + 1, progress.fencing_token.fence)
+    step, last = progress.job.step + 1, progress.job.checkpoint
+    folder = step_folder(progress.folder, step, progress.fencing_token.fence)
+    writes_moments = not last or step % progress.config.learner.optimizer_state_every_steps == 0
     progress.set_phase("saving")
-    await on_thread(lambda: progress.trainer.save(folder))
+    await on_thread(lambda: progress.trainer.save(folder, None if writes_moments else Path(last)))
     progress.set_phase("saved")
     return str(folder)
 

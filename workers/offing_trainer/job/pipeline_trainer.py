@@ -71,8 +71,8 @@ class PipelineTrainer:
         else:
             self.learner.load(folder)
 
-    def save(self, folder: Path) -> None:
-        self.learner.save(folder)
+    def save(self, folder: Path, moments_of: Path | None = None) -> None:
+        self.learner.save(folder, moments_of)
 
     def export_policy(self, folder: Path) -> None:
         self.learner.export_policy(folder, self.config.learner.kind)

@@ -67,8 +67,12 @@ class Learner(ForwardModel, Protocol):
 
     def optim_step(self) -> OptimizerStepResult: ...
 
-    def save(self, folder: Path) -> None:
-        """Save everything that is needed to continue exactly, including random states."""
+    def save(self, folder: Path, moments_of: Path | None = None) -> None:
+        """Save everything that is needed to continue exactly, including random states.
+
+        `moments_of` is an earlier saved state of the same file system. Its moments and random states are used in place
+        of the present ones, which saves the time to write them.
+        """
         ...
 
     def load(self, folder: Path) -> None: ...

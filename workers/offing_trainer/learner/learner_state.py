@@ -1,11 +1,12 @@
 """A learner's saved state: trained weights, optimizer moments, step count and random states.
 
 The folder holds `state.json`, `weights.safetensors` and `moments.safetensors`. Frozen weights are
-not saved; their hash identifies them.
+not saved; their hash identifies them. Several states may share one file of moments.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,15 +29,27 @@ CPU_RNG_KEY, CUDA_RNG_KEY = "random.cpu", "random.cuda"
 
 
 def save_state(
-    folder: Path, network: nn.Module, optimizer: Optimizer, opened_model: OpenedModel, process_group: ProcessGroup
+    folder: Path,
+    network: nn.Module,
+    optimizer: Optimizer,
+    opened_model: OpenedModel,
+    process_group: ProcessGroup,
+    moments_of: Path | None = None,
 ) -> None:
-    """Save the state. Every process takes part; the first one writes."""
+    """Save the state. Every process takes part; the first one writes.
+
+    `moments_of` is an earlier state whose moments and random states belong to this one, too. Its file is linked, not
+    written. `None` writes the present ones.
+    """
     weights = {name: _to_cpu(weight) for name, weight in trainable_parameters(network).items()}
-    moments = _collect_moments(network, optimizer)
+    moments = _collect_moments(network, optimizer) if moments_of is None else {}
     if process_group.rank == 0:
         with open_atomic_folder(folder, replace=True) as new:
             save_file(weights, new / WEIGHTS_FILE)
-            save_file(moments, new / MOMENTS_FILE)
+            if moments_of is None:
+                save_file(moments, new / MOMENTS_FILE)
+            else:
+                os.link(moments_of / MOMENTS_FILE, new / MOMENTS_FILE)
             (new / STATE_FILE).write_bytes(
                 orjson.dumps(_describe_state(optimizer, opened_model), option=orjson.OPT_INDENT_2)
             )

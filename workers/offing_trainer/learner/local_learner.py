@@ -108,11 +108,11 @@ class LocalLearner:
         self._pending = False
         return self._optimizer.step()
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path, moments_of: Path | None = None) -> None:
         """Save the state atomically. Raises Conflict between forward_backward and optim_step."""
         if self._pending:
             raise Conflict("The accumulated gradient has not been applied.", "Save after optim_step.")
-        learner_state.save_state(folder, self._network, self._optimizer, self._opened, self._ranks)
+        learner_state.save_state(folder, self._network, self._optimizer, self._opened, self._ranks, moments_of)
 
     def load(self, folder: Path) -> None:
         """Load a state. Raises InvalidInput if it belongs to other weights or is of another kind."""
