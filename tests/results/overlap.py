@@ -15,7 +15,7 @@ from offing_trainer.config import merge_tables, parse_config
 from offing_trainer.job.rollout_collector import MAX_BATCHES_PER_STEP
 from offing_trainer.loop_config import LoopConfig, parse_loop_config
 from offing_world.tasks import WorldTask, generate_tasks
-from tests.results import dcpo, eapo, hae_flow, supo, unseen
+from tests.results import dcpo, eapo, hae_flow, report_writing, supo, unseen
 from tests.results.experiment import Size
 from tests.results.loop_tables import EXPERIMENTS, load_tables
 from tests.results.question_overlap import Overlap, course_overlap, overlap_of
@@ -63,6 +63,7 @@ def experiments() -> dict[str, Overlap]:
         "DCPO": course_overlap(dcpo.course(next(iter(dcpo.EXPERIMENT.arms)), full)),
         "SUPO": course_overlap(supo.course(next(iter(supo.EXPERIMENT.arms)), full)),
         "HAE: the graph": course_overlap(hae_flow.course(next(iter(hae_flow.EXPERIMENT.arms)), full)),
+        "report writing": report_writing.report_overlap(report_writing.PLANS[full]),
     }
 
 

@@ -35,6 +35,7 @@ from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Point, Size
 from tests.results.intervals import mean_of, paired
 from tests.results.pages import render_mean
+from tests.results.question_overlap import Overlap, overlap_of
 from tests.results.questions import Questions
 from tests.results.rollouts import GraphSetup, How, PlannedRollout, Played, play
 from tests.results.starting_policies import Imitation, start_of
@@ -86,6 +87,11 @@ PLANS = {
         2, 1, 2, 4, 4, Imitation(QUESTIONS, RULE, demonstrations=16, epochs=1, batch=8, rate=1e-2, turns=10)
     ),
 }
+
+
+def report_overlap(plan: Plans, seed: int = 0) -> Overlap:
+    """Compare the questions of every training step with those of the evaluations."""
+    return overlap_of(TESTED.held_out(plan.held_out), QUESTIONS.drawn(plan.steps * plan.tasks, seed))
 
 
 def wandering(inputs: PlannerInput, _context: RuleContext) -> Plan:
@@ -255,4 +261,5 @@ EXPERIMENT = Experiment(
     },
     run=run,
     read=read,
+    overlap=lambda: report_overlap(PLANS[Size.FULL]),
 )

@@ -1,7 +1,8 @@
 """The runs of an experiment, the files of finished runs, and the process of each run.
 
 A run is finished when its file exists. Files are complete or absent. Each run is a process, so a run that crashes does
-not affect others. Its output is stored next to the files.
+not affect others. Files of the full size are part of the repository, so that whoever runs another seed adds it to the
+published ones.
 """
 
 import gc
@@ -47,6 +48,16 @@ class Finished:
     """Digest of the experiment's setup, see `setting_of`, so that a page never mixes runs of two settings."""
 
 
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where runs of one size write."""
+
+    curves: Path
+    """Files of finished runs, in a folder per experiment."""
+    work: Path
+    """What runs need and write before that: starting policies, versions, and the output of each process."""
+
+
 _FINISHED = TypeAdapter(Finished)
 _HAS_ONE = re.compile(r"^EXPERIMENT\b", re.MULTILINE)
 _ROOT = Path(__file__).parents[2]
@@ -78,36 +89,33 @@ def setting_of(experiment: Experiment) -> str:
     return hashlib.sha256(experiment.setup.encode()).hexdigest()[:12]
 
 
-def is_finished(run: Planned, folder: Path, size: Size) -> bool:
+def is_finished(run: Planned, curves: Path) -> bool:
     """Return whether the run has a result in the present setting."""
-    file = file_of(run, folder, size)
+    file = file_of(run, curves)
     if not file.is_file():
         return False
     return _FINISHED.validate_json(file.read_bytes()).setting == setting_of(experiment_in(run.module))
 
 
-def file_of(run: Planned, folder: Path, size: Size) -> Path:
-    return _curve_path(folder, size) / run.experiment / f"{run.arm}-{run.seed}.json"
+def file_of(run: Planned, curves: Path) -> Path:
+    return curves / run.experiment / f"{run.arm}-{run.seed}.json"
 
 
-def finished(experiment: Experiment, folder: Path, size: Size) -> list[Finished]:
+def finished(experiment: Experiment, curves: Path) -> list[Finished]:
     """Return the finished runs of all seeds in the present setting, ordered by arm and then by seed."""
-    results = [
-        _FINISHED.validate_json(file.read_bytes())
-        for file in (_curve_path(folder, size) / experiment.name).glob("*.json")
-    ]
+    results = [_FINISHED.validate_json(file.read_bytes()) for file in (curves / experiment.name).glob("*.json")]
     order = list(experiment.arms)
     known = [one for one in results if one.curve.arm in order and one.setting == setting_of(experiment)]
     return sorted(known, key=lambda one: (order.index(one.curve.arm), one.curve.seed))
 
 
-def do(run: Planned, folder: Path, size: Size) -> None:
+def do(run: Planned, folders: Folders, size: Size) -> None:
     """Execute the run in this process."""
     began = time.monotonic()
     experiment = experiment_in(run.module)
     gc.set_threshold(100_000, 50, 100)  # rollouts make many objects and few cycles
-    curve = experiment.run(run.arm, run.seed, folder, size)
-    file = file_of(run, folder, size)
+    curve = experiment.run(run.arm, run.seed, folders.work, size)
+    file = file_of(run, folders.curves)
     file.parent.mkdir(parents=True, exist_ok=True)
     half = file.with_suffix(".half")
     run_as = Finished(curve, (time.monotonic() - began) / 60, commit_of_checkout(), setting_of(experiment))
@@ -116,34 +124,41 @@ def do(run: Planned, folder: Path, size: Size) -> None:
 
 
 def commit_of_checkout() -> str:
-    """Return the commit of the checkout, with `-dirty` if files differ from it. `unknown` without git."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"]
+    """Return the commit of the checkout, with `-dirty` if files differ from it. `unknown` without git.
+
+    Pages and curves, which runs write, do not count as a difference.
+    """
     try:
-        completed = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
+        commit = _git("rev-parse", "--short=7", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)docs/results")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return completed.stdout.strip()
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def do_all(
-    runs: Sequence[Planned], folder: Path, size: Size, at_once: int = 1, say: Callable[[str], None] = print
+    runs: Sequence[Planned], folders: Folders, size: Size, at_once: int = 1, say: Callable[[str], None] = print
 ) -> list[Planned]:
     """Execute the runs that are not finished, each in its own process, and return those that failed."""
-    missing = [run for run in runs if not is_finished(run, folder, size)]
+    missing = [run for run in runs if not is_finished(run, folders.curves)]
     say(f"{len(runs)} runs, {len(runs) - len(missing)} of them finished earlier")
 
     def one(run: Planned) -> Planned | None:
-        return None if _in_a_process(run, folder, size, say) else run
+        return None if _in_a_process(run, folders, size, say) else run
 
     with ThreadPoolExecutor(at_once) as pool:
         return [run for run in pool.map(one, missing) if run is not None]
 
 
-def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], None]) -> bool:
-    log = file_of(run, folder, size).with_suffix(".log")
+def _in_a_process(run: Planned, folders: Folders, size: Size, say: Callable[[str], None]) -> bool:
+    log = folders.work / "logs" / run.experiment / f"{run.arm}-{run.seed}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "tests.results", "--run", run.module, run.arm, str(run.seed)]
-    command += ["--folder", str(folder.resolve()), "--size", size]
+    command += ["--folder", str(folders.work.resolve()), "--curves", str(folders.curves.resolve()), "--size", size]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
     began = time.monotonic()
     say(f"  {run} …")
@@ -156,7 +171,3 @@ def _in_a_process(run: Planned, folder: Path, size: Size, say: Callable[[str], N
     last = log.read_text("utf-8", "replace").rstrip().rpartition("\n")[2]
     say(f"  {run}: failed after {took} with {code}: {last} (complete log: {log})")
     return False
-
-
-def _curve_path(folder: Path, size: Size) -> Path:
-    return folder if size is Size.FULL else folder / size

@@ -1,12 +1,13 @@
 """A page keeps what people wrote, and says what three seeds can say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.results import pages
 from tests.results.intervals import mean_of, paired
-from tests.results.runs import Finished
+from tests.results.runs import Finished, experiment_in, finished, modules
 from tests.results.testing.stub_experiment import EXPERIMENT, curve
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"
@@ -50,6 +51,16 @@ def test_intervals_are_students_over_seeds_and_pairs_are_those_that_both_have() 
     assert gap is not None
     assert (gap.value, gap.half, gap.seeds, gap.settled) == (4.0, 0.0, 2, 1)
     assert paired({0: 1.0}, {1: 1.0}) is None
+
+
+def test_published_pages_show_the_curves_of_the_repository() -> None:
+    stale = list[str]()
+    for experiment in map(experiment_in, modules()):
+        if published := finished(experiment, DOCS / "curves"):
+            written = (DOCS / f"{experiment.name}.md").read_text("utf-8").partition(pages.MARK)[2].splitlines()
+            rendered = pages.render_metrics(replace(experiment, overlap=None), published).splitlines()
+            stale += [f"{experiment.name}: {line}" for line in rendered if line not in written]
+    assert stale == []
 
 
 def test_the_index_leads_to_every_page_and_every_page_has_its_picture() -> None:
