@@ -1,8 +1,8 @@
 """Shared parts of the experiments on memory: look-ups that mostly fail, limited contexts, and a forgetful teacher.
 
-A question is a chain of two to four look-ups, in evaluations up to six. A look-up fails three times out of four and is
-then repeated, so a rollout is long even if its policy knows the tools.
-Most of its context is useless, and the facts that were found must be kept.
+A question is a chain of two or three look-ups. A look-up fails three times out of four and is then repeated, so a
+rollout is long even if its policy knows the tools. Most of its context is useless, and the facts that were found must
+be kept.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ from tests.results.pages import render_mean
 from tests.results.questions import Questions
 from tests.results.starting_policies import Imitation
 
-QUESTIONS = Questions(hops=(2, 4), kinds=("chain",), tested_hops=(2, 6))
+QUESTIONS = Questions(hops=(2, 3), kinds=("chain",))
 OUTAGE = 0.75
 """Share of look-ups that fail."""
-TURNS = 48
+TURNS = 36
 COMPLETION = 48
 """Maximum tokens of a completion. An edit of ten records with a note of five facts has fewer."""
 
-WHOLE = 1_400
+WHOLE = 880
 """Limit of records in tokens, by the graph's own estimate: nine in ten rollouts that use the right tools and never
 remove a record stay below it. Instructions, tools and the question are not included."""
 QUARTER = WHOLE // 4
@@ -143,7 +143,7 @@ def imitation(size: Size) -> Imitation:
     """Use few rollouts per step, because each has many segments."""
     if size is Size.MINIATURE:
         return Imitation(QUESTIONS, "forgetful", demonstrations=8, epochs=1, batch=4, turns=8)
-    return Imitation(QUESTIONS, "forgetful", demonstrations=800, epochs=8, batch=4, turns=TURNS)
+    return Imitation(QUESTIONS, "forgetful", demonstrations=1600, epochs=6, batch=4, turns=TURNS)
 
 
 def ends(curves: Sequence[Curve], arms: Mapping[str, str]) -> list[str]:

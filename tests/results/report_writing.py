@@ -55,8 +55,12 @@ EXACT, PRECISION, RECALL = 0.5, 0.25, 0.25
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "flow-grpo": {
         "algorithm": "flow-grpo",
-        "pipeline": {"view": {"name": "policy-turns", "include_rejected": True}, "regularizers": []},
-        "learner": {"learning_rate": 1e-3, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2},
+        "pipeline": {
+            "view": {"name": "policy-turns", "include_rejected": True},
+            "surrogate": {"name": "ppo-clip", "low": 0.2, "high": 0.28},
+            "regularizers": [],
+        },
+        "learner": {"learning_rate": 4e-4, "betas": (0.9, 0.95), "minibatches": 4, "epochs": 2},
     },
     "rejection": {
         "algorithm": "sft",
@@ -82,7 +86,7 @@ TESTED = Questions(hops=(2, 3), kinds=("lookup",))
 """Questions of one relation are never held out."""
 HOW = How(turns=10, most=16)
 PLANS = {
-    Size.FULL: Plans(60, 6, 16, 8, 100, Imitation(QUESTIONS, RULE, demonstrations=1500, epochs=4, turns=10)),
+    Size.FULL: Plans(80, 16, 16, 8, 100, Imitation(QUESTIONS, RULE, demonstrations=6000, epochs=4, turns=10)),
     Size.MINIATURE: Plans(
         2, 1, 2, 4, 4, Imitation(QUESTIONS, RULE, demonstrations=16, epochs=1, batch=8, rate=1e-2, turns=10)
     ),
@@ -243,8 +247,9 @@ EXPERIMENT = Experiment(
     "with any tool. The starting policy imitates demonstrations that answer with the values of a random record and "
     f"cite each record with probability {CITES}: they have the form and no knowledge. The reward is {EXACT} for the "
     f"right answer, and {PRECISION} each times precision and recall of the citations; what cannot be parsed is "
-    "violated and has the reward 0. A step has 16 questions with eight rollouts each. Held out: 100 questions of two "
-    "and three relations, whose compositions are never trained, of another world (overlap in compact form: 0).",
+    "violated and has the reward 0. Training has 80 steps of 16 questions with eight rollouts each. Held out: 100 "
+    "questions of two and three relations, whose compositions are never trained, of another world (overlap in compact "
+    "form: 0).",
     arms={
         "flow-grpo": Arm("Flow-GRPO", "rollouts of the current policy, advantages within the rollouts of a question."),
         "rejection": Arm(

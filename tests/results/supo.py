@@ -76,14 +76,14 @@ EXPERIMENT = Experiment(
     claim="With summaries that are trained with the rest of the rollout, an agent with a fraction of the context does "
     "at least as well as plain GRPO with the whole context, and it does not if truncated rollouts are not masked "
     "(arXiv 2510.06727).",
-    setup="The graph `supo` on chains of two to four look-ups in synthetic worlds. Three of four look-ups fail and are "
-    f"repeated, so nine of ten rollouts with the right tools need space for at most {WHOLE} tokens of records. This "
-    f"is the whole context. A quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
-    "summary. The starting policies imitate a teacher that nearly always selects the right tool and includes a fact "
-    "that it needs in a summary three times out of ten. The arm with the whole context has a separate starting "
-    "policy, which has never seen a summary. A training step has 12 questions with eight rollouts each and at most "
-    f"{TURNS} turns. Held out: 80 chains of two to six look-ups whose compositions are not trained, in a world that is "
-    "not used for training.",
+    setup="The graph `supo` on chains of two and three look-ups in synthetic worlds. Three of four look-ups fail and "
+    f"are repeated, so nine of ten rollouts with the right tools need space for at most {WHOLE} tokens of records. "
+    f"This is the whole context. A quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
+    "summary. The starting policies imitate 1,600 demonstrations of a teacher that nearly always selects the right "
+    "tool and includes a fact that it needs in a summary three times out of ten. The arm with the whole context has a "
+    "separate starting policy, which has never seen a summary. A training step has 12 questions with eight rollouts "
+    f"each and at most {TURNS} turns. Held out: 80 chains of two and three look-ups whose compositions are not "
+    "trained, in a world that is not used for training.",
     arms={
         "supo": Arm(
             "SUPO, a quarter", "statistics over rollouts; summaries are trained; truncated rollouts are masked."
