@@ -7,7 +7,6 @@ from typing import Any
 
 from offing import environment
 from offing.core.errors import InvalidInput
-from offing.langchain.project_graph import register_project_graph
 from offing.registry import Group
 from offing.sdk import Graph
 from offing.services.graph_folders import GraphProject, copy_version, load_entry_points, load_target
@@ -21,6 +20,8 @@ def load_langgraph_graphs(project: GraphProject, data_dir: Path) -> tuple[Graph,
 
     Raises InvalidInput that names the file, the variable and what to do.
     """
+    from offing.langchain.project_graph import register_project_graph  # imports LangChain, which takes half a second
+
     source = project.langgraph
     assert source is not None
     apply_project_env(source)

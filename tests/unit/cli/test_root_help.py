@@ -65,3 +65,14 @@ assert not slow, slow
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("Usage: offing COMMAND")
+
+
+def test_a_question_is_asked_without_the_import_of_langchain() -> None:
+    program = """
+import sys
+import offing.cli.ask, offing_graphs.agentflow
+slow = {"langchain_core", "langgraph.graph", "langgraph_sdk", "fastapi", "celery"} & set(sys.modules)
+assert not slow, slow
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
