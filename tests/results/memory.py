@@ -46,7 +46,7 @@ SUMMARIES = 12
 TYPICAL = "What is the home of the teacher of Marel Hollow?"
 """A question of typical length."""
 
-EDITS, SPARES, NOTES, SUMS_UP, BLIND = 0.45, 0.3, 0.7, 0.3, 0.1
+EDITS, SPARES, NOTES, SUMS_UP, BLIND = 0.6, 0.3, 0.85, 0.3, 0.1
 """Probabilities of the forgetful teacher: that it edits in a turn; that an edit keeps a record; that it notes a needed
 fact which an edit removes; that a summary contains a needed fact; that it selects a random tool."""
 
