@@ -68,9 +68,9 @@ EXPERIMENT = Experiment(
     "are repeated, so in nine of ten rollouts an agent that never edits its memory needs space for at most "
     f"{WHOLE} tokens of records. It has {QUARTER}, and a rollout that exceeds this limit ends. The starting policy "
     "imitates 1,600 demonstrations of a teacher that nearly always selects the right tool, edits at random, and often "
-    "loses facts that it needs. A training step has 12 questions with eight rollouts each. In all arms, the reward is 1 "
-    "for a correct answer and -0.1 for a violated or truncated rollout. Held out: 80 chains of two and three look-ups "
-    "whose compositions are not trained, in a world that is not used for training.",
+    "loses facts that it needs. A training step has 12 questions with eight rollouts each. In all arms, the reward is "
+    "1 for a correct answer and -0.1 for a violated or truncated rollout. Held out: 80 chains of two and three look-"
+    "ups whose compositions are not trained, in a world that is not used for training.",
     arms={
         "dcpo": Arm("DCPO", "statistics over rollouts; 12 segments per question are trained; surrogates are summed."),
         "all-segments": Arm("DCPO, all segments", "as DCPO, but all segments are trained instead of 12 per question."),
