@@ -43,10 +43,10 @@ async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interacti
 
 
 @pytest.mark.timeout(120)
-async def test_a_run_that_does_nothing_takes_five_transactions_and_eight_round_trips(app_url: str) -> None:
+async def test_a_run_that_does_nothing_takes_five_transactions_and_six_round_trips(app_url: str) -> None:
     trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
     assert trips.transactions <= 5, trips
-    assert trips.round_trips <= 8, trips
+    assert trips.round_trips <= 6, trips
 
 
 @pytest.mark.timeout(120)

@@ -10,9 +10,9 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
-from offing.kernel.checkpointer import Checkpointer
-from offing.storage.checkpoints import PostgresCheckpointStore
-from offing.storage.pool import Database
+from offing.kernel.checkpointer import Checkpointer, RunPosition
+from offing.storage.checkpoints import PostgresCheckpointStore, RequestedCheckpoint
+from offing.storage.pool import Connection, Database
 
 INPUT_VISIBLE_SECONDS = 0.1
 """Seconds after which the input of a run is written by itself.
@@ -31,6 +31,7 @@ class FencedCheckpointer(Checkpointer):
 
     `content_types` names the classes of a state that holds content. `None` means that the state is
     always small. `shows_input`: the state with the run's input can be read while the first node runs.
+    `latest` reads the latest checkpoint in the transaction that loads the position. `None` means that it is read there.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class FencedCheckpointer(Checkpointer):
         content_types: Sequence[type] | None = None,
         keep_latest: int | None = None,
         shows_input: bool = False,
+        latest: RequestedCheckpoint | None = None,
     ) -> None:
         store = PostgresCheckpointStore(database, fencing_token, content_types)
+        self._postgres_store, self._requested = store, latest
         keep = keep_latest if content_types is not None else None
         super().__init__(
             store,
@@ -56,6 +59,12 @@ class FencedCheckpointer(Checkpointer):
         self._shows_input = shows_input and content_types is not None and not writes_at_exit
         self._timer: asyncio.TimerHandle | None = None
         """Writes the input. `None` means that it is written, or that there is none."""
+
+    async def load_position(self, connection: Connection) -> RunPosition | None:
+        if self._requested is None:
+            return await super().load_position(connection)
+        await self._load_calls(connection)
+        return self.set_position(await self._postgres_store.fetch_requested(connection, "", self._requested))
 
     async def aput(
         self,

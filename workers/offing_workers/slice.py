@@ -34,7 +34,7 @@ from offing.services.runs import draft_end_step
 from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.storage import daily_spend, langgraph_runs, runs, steps
-from offing.storage.checkpoints import PostgresCheckpointStore
+from offing.storage.checkpoints import PostgresCheckpointStore, request_latest
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bind_log_context
@@ -181,6 +181,9 @@ class Slice:
 
     async def _advance(self) -> None:
         async with self._open_transaction() as connection:
+            latest = await request_latest(
+                connection, self._fence.thread_id, ""
+            )  # sent together with the next statement
             row = await runs.get_run(connection, self._fence.run_id)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise LeaseLostError(str(self._fence.run_id), self._fence.number)
@@ -197,6 +200,7 @@ class Slice:
                 content_types=graph.langgraph_adapter.state_types if graph.langgraph_adapter else None,
                 keep_latest=self._limits.max_checkpoints,
                 shows_input=row.protocol == LANGGRAPH,
+                latest=latest if graph.upgrade_state is None else None,  # an upgrade may have written another one
             )
             opened_run = await self._load_run(connection, row, saver, graph)
             self._langgraph = await load_langgraph_run(connection, self._fence, row, self._run_streams)

@@ -274,9 +274,12 @@ class Checkpointer(BlockingCheckpointer):
 
     async def load_position(self, connection: Any) -> RunPosition | None:
         """Read the position of the thread, once per claim. `None` means that nothing was saved yet."""
+        await self._load_calls(connection)
+        return self.set_position(await self._store.find_checkpoint(connection, "", None))
+
+    async def _load_calls(self, connection: Any) -> None:
         if self._keeps_all:
             self._calls = dict(await self._store.get_call_roots(connection))
-        return self.set_position(await self._store.find_checkpoint(connection, "", None))
 
     def set_triggers(self, channels: Iterable[str]) -> None:
         """Set the channels that trigger nodes of the run's own graph.

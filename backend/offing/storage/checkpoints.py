@@ -13,6 +13,8 @@ from uuid import UUID
 
 import orjson
 from langgraph.checkpoint.base import Checkpoint
+from psycopg import AsyncCursor
+from psycopg.rows import TupleRow
 from psycopg.types.json import Jsonb
 
 from offing.core.checkpoint import StoredCheckpoint, TaskWrite
@@ -76,6 +78,18 @@ PUT_VALUES = f"""
 """
 
 PUT_WRITES = f"with guard as ({LOCK_OWNED_RUN}), written as ({INSERT_WRITES}) select {ASSERT_OWNED}"
+
+
+RequestedCheckpoint = AsyncCursor[TupleRow]
+"""The statement that reads a checkpoint, before its result is fetched."""
+
+
+async def request_latest(connection: Connection, thread_id: UUID | None, ns: str) -> RequestedCheckpoint:
+    """Read the latest checkpoint of a namespace. In a pipelined transaction, this does not wait.
+
+    A thread of `None` has no checkpoints.
+    """
+    return await connection.execute(checkpoint_reads.GET_LATEST_CHECKPOINT, (thread_id, ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +185,17 @@ class PostgresCheckpointStore:
         If `checkpoint_id` is `None`, return the latest one of the namespace. `None` means that
         there is none.
         """
-        where = (self._fence.thread_id, ns)
-        query, parameters = (
-            (checkpoint_reads.GET_LATEST_CHECKPOINT, where)
-            if checkpoint_id is None
-            else (checkpoint_reads.GET_CHECKPOINT, (*where, checkpoint_id))
-        )
-        row = await (await connection.execute(query, parameters)).fetchone()
+        thread = self._fence.thread_id
+        if checkpoint_id is None:
+            return await self.fetch_requested(connection, ns, await request_latest(connection, thread, ns))
+        cursor = await connection.execute(checkpoint_reads.GET_CHECKPOINT, (thread, ns, checkpoint_id))
+        return await self.fetch_requested(connection, ns, cursor)
+
+    async def fetch_requested(
+        self, connection: Connection, ns: str, requested: RequestedCheckpoint
+    ) -> StoredCheckpoint | None:
+        """Return the checkpoint that a statement of this transaction reads. `None` means that there is none."""
+        row = await requested.fetchone()
         if row is None:
             return None
         checkpoint = checkpoint_from_row(self.serde, row)
