@@ -148,7 +148,7 @@ async def send_langgraph_run(
     active = await _prepare_thread(connection, tenant_id, new)
     if active and new.multitask is Multitask.REJECT:
         raise Conflict("The thread has an active run.", "Wait until it ends, or choose another multitask_strategy.")
-    run, _ = await send_run(
+    run = await send_run(
         connection,
         tenant_id,
         _build_request(platform, graph, new, enqueued=bool(active)),

@@ -172,11 +172,11 @@ async def _submit_run(
                     earlier := await runs.find_earlier_submission(connection, request.idempotency_key)
                 ):
                     return check_same_request(earlier, _hash_request(request))
-                sent_run, sent_steps = await send_run(connection, tenant_id, request, graphs, default, servers)
-        run, first = await sent_run.read_run(), await sent_steps.read_steps()
+                sent_run = await send_run(connection, tenant_id, request, graphs, default, servers)
+        run = await sent_run.read_run()
         # Nobody follows the run yet, because nobody has had its id, so that its first step is not published.
         await notifier.dispatch_run(run.id)
-        return SubmittedRun(replace(run, last_seq=first[-1].seq), True, request.thread_id is None)
+        return SubmittedRun(run, True, request.thread_id is None)
 
     if not checks_default_preset:
         return await submit(_PresetCheck.NONE)
@@ -217,10 +217,10 @@ async def send_run(
     graphs: Mapping[str, Graph],
     default_engine: EngineConfig,
     servers: McpServerRegistry | None,
-) -> tuple[runs.SentRun, steps.SentAppend]:
+) -> runs.SentRun:
     """Store a run and its first step in the caller's transaction, which is inside `runs.insert_errors`.
 
-    In a pipelined transaction, this does not wait for the rows. The caller notifies the workers afterwards.
+    In a pipelined transaction, this does not wait for the row. The caller notifies the workers afterwards.
     """
     graph, digest = graph_registry.get_graph(graphs, request.graph), _hash_request(request)
     request, follow_up = await _place_in_thread(connection, request, graph, graphs)
@@ -234,8 +234,10 @@ async def send_run(
     new = replace(new, engines=await policies.resolve_versions(connection, engines, new.id))
     if request.thread_id is None:
         await threads.insert_thread(connection, tenant_id, new.thread_id, shorten_line(request.question))
-    sent = await runs.send_insert(connection, tenant_id, new)
-    return sent, await steps.send_external(connection, new.id, [_draft_queued_step(request, new.engines)])
+    first = [_draft_queued_step(request, new.engines)]
+    sent = await runs.send_insert(connection, tenant_id, new, first_steps=len(first))
+    await steps.send_first(connection, tenant_id, new.id, first)
+    return sent
 
 
 async def cancel_run(

@@ -42,12 +42,12 @@ INSERT_RUN = f"""
                      tool_policy_sha256, budget,
                      requested_tool_policy, scope, seed, idempotency_key, request_sha256, traceparent, deadline_at,
                      kind,
-                     durability, report_style, follow_up, interactions, protocol, enqueued, status)
+                     durability, report_style, follow_up, interactions, protocol, enqueued, status, next_seq)
     values (%(id)s, %(tenant)s, %(thread)s, %(graph)s, %(graph_version)s, %(question)s, %(engines)s, %(policy)s,
             %(policy_sha256)s, %(budget)s, %(policy_given)s, %(scope)s, %(seed)s, %(idempotency_key)s,
             %(request_sha256)s, %(traceparent)s, %(deadline)s, %(kind)s, %(durability)s,
             %(report_style)s, %(follow_up)s, %(interactions)s, %(protocol)s, %(enqueued)s,
-            case when %(enqueued)s then 'waiting' else 'queued' end)
+            case when %(enqueued)s then 'waiting' else 'queued' end, %(next_seq)s)
     returning {COLUMNS}
 """
 
@@ -309,12 +309,13 @@ class SentRun:
         return run_from_row(await self._cursor.fetchone())
 
 
-async def send_insert(connection: Connection, tenant_id: UUID, new: NewRun) -> SentRun:
-    """Store a submitted run.
+async def send_insert(connection: Connection, tenant_id: UUID, new: NewRun, *, first_steps: int = 0) -> SentRun:
+    """Store a submitted run. `first_steps` is the number of steps that `steps.send_first` stores after it.
 
     In a pipelined transaction, this does not wait. The transaction then raises the errors of `insert_errors`.
     """
-    return SentRun(await connection.execute(INSERT_RUN, {**_run_parameters(new), "tenant": tenant_id}), new)
+    parameters = {**_run_parameters(new), "tenant": tenant_id, "next_seq": 1 + first_steps}
+    return SentRun(await connection.execute(INSERT_RUN, parameters), new)
 
 
 @contextmanager

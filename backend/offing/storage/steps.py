@@ -63,6 +63,13 @@ APPEND_EXTERNAL = f"""
 """
 """An append from outside a claim: in a transaction of the API that has locked the run."""
 
+INSERT_FIRST = f"""
+    with guard as (select %(run)s::uuid as id, %(tenant)s::uuid as tenant_id, 0::bigint as fence, 1::bigint as base),
+    {INSERT_STEPS}
+    select from placed
+"""
+"""The first steps of a run, whose seqs the insert of the run has reserved."""
+
 FIRST_SEQ = "coalesce((select next_seq - %(appended)s::bigint from run where id = %(run)s), 0)"
 """The seq of the first step that this transaction appended last, if `appended` is the number of these steps. 0 if it is
 null. With it, a statement refers to steps before the response to the append has arrived.
@@ -187,6 +194,14 @@ async def append_external(connection: Connection, run_id: UUID, drafts: Sequence
 async def send_external(connection: Connection, run_id: UUID, drafts: Sequence[StepDraft]) -> SentAppend:
     """Append steps like `append_external`. In a pipelined transaction, this does not wait."""
     return SentAppend(await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts)), drafts, 0)
+
+
+async def send_first(connection: Connection, tenant_id: UUID, run_id: UUID, drafts: Sequence[StepDraft]) -> None:
+    """Store the first steps of a run that this transaction inserted with `first_steps`.
+
+    In a pipelined transaction, this does not wait.
+    """
+    await connection.execute(INSERT_FIRST, {**_append_parameters(run_id, drafts), "tenant": tenant_id})
 
 
 async def list_steps_after(connection: Connection, run_id: UUID, after_seq: int, limit: int) -> list[Step]:
