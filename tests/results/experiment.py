@@ -19,7 +19,8 @@ class Size(StrEnum):
     """The amount of work of a run."""
 
     FULL = "full"
-    """The size for the published results: at most five minutes per run on one core."""
+    """The size for the published results: some minutes per run on one core, and up to a quarter of an hour beside other
+    work."""
     MINIATURE = "miniature"
     """A few seconds: all code runs, and the numbers mean nothing."""
 
