@@ -7,7 +7,7 @@ import pytest
 from offing.clock import new_id
 from offing.core.langgraph_run import LANGGRAPH
 from offing.core.run import FencingToken
-from offing_workers.langgraph_run import load_langgraph_run
+from offing_workers.langgraph_run import send_load_langgraph_run
 
 
 class _Row:
@@ -22,6 +22,6 @@ async def test_a_run_of_langgraphs_api_is_not_executed_as_an_ordinary_one() -> N
     row: Any = _Row(LANGGRAPH)
     fence = FencingToken(new_id(), row.id, 1)
     with pytest.raises(RuntimeError, match="has no streams"):
-        await load_langgraph_run(nothing, fence, row, None)
+        await send_load_langgraph_run(nothing, fence, row, None)
     other: Any = _Row(None)
-    assert await load_langgraph_run(nothing, fence, other, None) is None
+    assert await send_load_langgraph_run(nothing, fence, other, None) is None

@@ -4,9 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from offing.bus.live import LiveBus
+from offing.bus.run_streams import RunStreams
+from offing.core.langgraph_run import RunArguments
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
+from offing.mcp.server_registry import McpServerRegistry
+from offing.services import langgraph_assistants, langgraph_runs
 from offing.services.graphs import open_registry
+from offing.services.langgraph_runs import NewLangGraphRun, RunPlatform
 from offing.services.runs import RunRequest, submit_run
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
@@ -47,6 +53,43 @@ async def test_a_run_that_does_nothing_takes_five_transactions_and_six_round_tri
     trips = await trips_of_run(app_url, RunRequest("Measure", graph="bench_noop"))
     assert trips.transactions <= 5, trips
     assert trips.round_trips <= 6, trips
+
+
+@pytest.mark.timeout(120)
+async def test_a_run_of_langgraphs_clients_takes_six_transactions_and_eight_round_trips(
+    app_url: str, redis_url: str
+) -> None:
+    graphs, trips = open_registry(NAMES), list[Trips]()
+    async with (
+        TracedDatabase(app_url) as database,
+        LiveBus(redis_url) as bus,
+        RunStreams(redis_url) as streams,
+    ):
+        platform = RunPlatform(database, Quiet(), bus, graphs, EngineConfig(), {}, McpServerRegistry())
+        for _ in range(8):  # after some executions, psycopg has prepared its statements
+            assistant = langgraph_assistants.assume_assistant(database, LOCAL_TENANT, graphs, "bench_counting")
+            assert assistant is not None
+            arguments = RunArguments(input={"seen": 0})
+            new = NewLangGraphRun(assistant.graph, assistant.id, arguments, None, assumes_not_stored=True)
+            run = await langgraph_runs.create_run(platform, LOCAL_TENANT, new)
+            database.take_trips()
+            (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
+            limits, claimed_run = SliceLimits(30, 64, 60.0), ClaimedRun(next_claim.claim.fence)
+            await Slice(
+                database,
+                Quiet(),
+                RecordedDispatches(),
+                graphs,
+                next_claim.claim,
+                claimed_run,
+                limits,
+                run_streams=streams,
+            ).advance_run()
+            trips.append(database.take_trips())
+            ended = await langgraph_runs.get_run(database, LOCAL_TENANT, None, run.id)
+            assert ended.status == "done"
+    assert trips[-1].transactions <= 6, trips
+    assert trips[-1].round_trips <= 8, trips
 
 
 @pytest.mark.timeout(120)

@@ -26,7 +26,7 @@ from offing.langchain.report import draft_report
 from offing.sdk import Graph
 from offing.services.langgraph_auth import ProjectUser
 from offing.storage import langgraph_runs, langgraph_threads
-from offing.storage.langgraph_runs import StoredArguments
+from offing.storage.langgraph_runs import SentFindArguments, StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import Release, RunRow
 from offing_workers.claim_stream import EventSink, open_claim_stream
@@ -137,21 +137,34 @@ class LangGraphRun:
         }
 
 
-async def load_langgraph_run(
-    connection: Connection, fence: FencingToken, row: RunRow, streams: RunStreams | None
-) -> LangGraphRun | None:
-    """Return what a client of LangGraph's API asked for. `None` means that another client made the run.
+@dataclass(frozen=True, slots=True)
+class SentLangGraphRun:
+    """A read of what a client of LangGraph's API asked for, which may be waiting in a pipeline."""
 
-    Raises RuntimeError for a run of such a client if this process has no streams, because it would be executed without
-    what the client asked for.
+    fence: FencingToken
+    row: RunRow
+    streams: RunStreams
+    sent: SentFindArguments
+
+    async def read_run(self) -> LangGraphRun:
+        stored = await self.sent.read_arguments()
+        stream = open_claim_stream(self.streams, self.row.thread_id, self.fence)
+        return LangGraphRun(self.fence.tenant_id, self.row, stored, stream, choose_encoder(stored.arguments))
+
+
+async def send_load_langgraph_run(
+    connection: Connection, fence: FencingToken, row: RunRow, streams: RunStreams | None
+) -> SentLangGraphRun | None:
+    """Read what a client of LangGraph's API asked for. `None` means that another client made the run.
+
+    In a pipelined transaction, this does not wait. Raises RuntimeError for a run of such a client if this process has
+    no streams, because it would be executed without what the client asked for.
     """
     if row.protocol != LANGGRAPH:
         return None
     if streams is None:
         raise RuntimeError(f"run {row.id} is of LangGraph's API, but this process has no streams for its clients")
-    stored = await langgraph_runs.find_arguments(connection, row.id)
-    stream = open_claim_stream(streams, row.thread_id, fence)
-    return LangGraphRun(fence.tenant_id, row, stored, stream, choose_encoder(stored.arguments))
+    return SentLangGraphRun(fence, row, streams, await langgraph_runs.send_find_arguments(connection, row.id))
 
 
 def choose_encoder(arguments: RunArguments) -> EventEncoder | ThreadEventEncoder:

@@ -45,7 +45,7 @@ from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.epoch import EpochDatabase
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from offing_workers.graph_upgrade import upgrade_run, upgrade_thread
-from offing_workers.langgraph_run import LangGraphRun, load_langgraph_run
+from offing_workers.langgraph_run import LangGraphRun, send_load_langgraph_run
 from offing_workers.live_publisher import LiveEventPublisher
 from offing_workers.trace_spans import open_slice_span
 
@@ -202,8 +202,9 @@ class Slice:
                 shows_input=row.protocol == LANGGRAPH,
                 latest=latest if graph.upgrade_state is None else None,  # an upgrade may have written another one
             )
+            asked = await send_load_langgraph_run(connection, self._fence, row, self._run_streams)
             opened_run = await self._load_run(connection, row, saver, graph)
-            self._langgraph = await load_langgraph_run(connection, self._fence, row, self._run_streams)
+            self._langgraph = await asked.read_run() if asked is not None else None
             start = await self._send_start_step(connection, row, opened_run)
         if start is not None:
             self._has_start_step = True

@@ -176,10 +176,27 @@ class StoredArguments:
 
 async def find_arguments(connection: Connection, run_id: UUID) -> StoredArguments:
     """Return how the graph of a run is invoked. Raises `NotFound`."""
-    row = await (await connection.execute(FIND_ARGUMENTS, (run_id,))).fetchone()
-    if row is None:
-        raise NotFound("run", str(run_id))
-    return StoredArguments(RunArguments.from_json(row[0]), row[1])
+    return await (await send_find_arguments(connection, run_id)).read_arguments()
+
+
+async def send_find_arguments(connection: Connection, run_id: UUID) -> "SentFindArguments":
+    """Find out how the graph of a run is invoked. In a pipelined transaction, this does not wait."""
+    return SentFindArguments(await connection.execute(FIND_ARGUMENTS, (run_id,)), run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SentFindArguments:
+    """A read of arguments that may be waiting in a pipeline."""
+
+    cursor: AsyncCursor[TupleRow]
+    run_id: UUID
+
+    async def read_arguments(self) -> StoredArguments:
+        """Return the arguments. Waits for them if the transaction is still in progress. Raises `NotFound`."""
+        row = await self.cursor.fetchone()
+        if row is None:
+            raise NotFound("run", str(self.run_id))
+        return StoredArguments(RunArguments.from_json(row[0]), row[1])
 
 
 async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
