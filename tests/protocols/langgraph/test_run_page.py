@@ -1,5 +1,6 @@
 """What the page shows of runs of LangGraph's clients, and what a client sees of what a person does there."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -123,6 +124,8 @@ async def test_neither_a_cancelled_run_nor_one_at_its_end_waits_for_a_person(
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "trail", input={"seen": []})
     run = await client.runs.create(thread, "trail", input={"seen": [], "delay": 60})
+    while not (await client.threads.get_state(thread))["next"]:  # a run that has not begun leaves nothing to continue
+        await asyncio.sleep(0.02)
     await client.runs.cancel(thread, run["run_id"], wait=True)
     assert (await client.threads.get(thread))["status"] == "interrupted"
     assert (await page.get(f"/runs/{run['run_id']}")).json()["interrupted"] is False
