@@ -117,6 +117,13 @@ async def test_an_interrupted_run_waits_for_a_person_until_a_run_follows(
     assert await read() == (False, False, False, before)
 
 
+async def until_begun(client: Client, thread: str) -> None:
+    while True:
+        if (await client.threads.get_state(thread))["next"]:
+            return
+        await asyncio.sleep(0.02)
+
+
 async def test_neither_a_cancelled_run_nor_one_at_its_end_waits_for_a_person(
     client: Client, page: httpx.AsyncClient
 ) -> None:
@@ -124,8 +131,7 @@ async def test_neither_a_cancelled_run_nor_one_at_its_end_waits_for_a_person(
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "trail", input={"seen": []})
     run = await client.runs.create(thread, "trail", input={"seen": [], "delay": 60})
-    while not (await client.threads.get_state(thread))["next"]:  # a run that has not begun leaves nothing to continue
-        await asyncio.sleep(0.02)
+    await until_begun(client, thread)  # a run that has not begun leaves nothing to continue
     await client.runs.cancel(thread, run["run_id"], wait=True)
     assert (await client.threads.get(thread))["status"] == "interrupted"
     assert (await page.get(f"/runs/{run['run_id']}")).json()["interrupted"] is False
