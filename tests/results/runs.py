@@ -1,8 +1,7 @@
 """The runs of an experiment, the files of finished runs, and the process of each run.
 
 A run is finished when its file exists. Files are complete or absent. Each run is a process, so a run that crashes does
-not affect others. Files of the full size are part of the repository, so that whoever runs another seed adds it to the
-published ones.
+not affect others. Files of the full size are part of the repository, so that another seed adds to the published ones.
 """
 
 import gc

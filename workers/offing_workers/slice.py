@@ -202,9 +202,9 @@ class Slice:
                 shows_input=row.protocol == LANGGRAPH,
                 latest=latest if graph.upgrade_state is None else None,  # an upgrade may have written another one
             )
-            asked = await send_load_langgraph_run(connection, self._fence, row, self._run_streams)
+            sent = await send_load_langgraph_run(connection, self._fence, row, self._run_streams)
             opened_run = await self._load_run(connection, row, saver, graph)
-            self._langgraph = await asked.read_run() if asked is not None else None
+            self._langgraph = await sent.read_run() if sent is not None else None
             start = await self._send_start_step(connection, row, opened_run)
         if start is not None:
             self._has_start_step = True
