@@ -8,7 +8,7 @@ import pytest
 
 from offing.core.errors import Unavailable
 from offing.storage.migrate import LOCAL_TENANT
-from offing.storage.pool import Database
+from offing.storage.pool import MAX_REPEATS, Database, Deadlocked, repeat_deadlocked
 
 
 async def stand_still(database: Database) -> None:
@@ -106,3 +106,34 @@ async def test_a_commit_whose_caller_is_cancelled_twice_is_waited_for(app_url: s
             assert owner.execute("select max_daily_spend_usd from app.tenant").fetchone() == (7,)
         async with database.transaction(LOCAL_TENANT) as connection:
             assert await (await connection.execute("select 1")).fetchone() == (1,)
+
+
+async def test_a_transaction_that_lost_a_deadlock_is_done_again(pool: Database) -> None:
+    both, attempts = asyncio.Barrier(2), list[int]()
+
+    async def lock(first: int, second: int) -> int:
+        attempts.append(first)
+        async with pool.transaction(LOCAL_TENANT) as connection:
+            await connection.execute("select pg_advisory_xact_lock(%s)", (first,))
+            if len(attempts) <= 2:
+                await both.wait()
+            await connection.execute("select pg_advisory_xact_lock(%s)", (second,))
+        return first
+
+    done = await asyncio.gather(
+        repeat_deadlocked(lambda: lock(7001, 7002)), repeat_deadlocked(lambda: lock(7002, 7001))
+    )
+    assert done == [7001, 7002]
+    assert len(attempts) == 3
+
+
+async def test_a_deadlock_is_an_error_after_some_repeats() -> None:
+    attempts = list[int]()
+
+    async def work() -> None:
+        attempts.append(1)
+        raise Deadlocked("it waited for itself")
+
+    with pytest.raises(Deadlocked):
+        await repeat_deadlocked(work)
+    assert len(attempts) == 1 + MAX_REPEATS

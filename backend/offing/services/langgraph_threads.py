@@ -19,7 +19,7 @@ from offing.services.langgraph_states import ThreadGraph
 from offing.services.runs import cancel_run
 from offing.storage import langgraph_runs, langgraph_threads, thread_expiry
 from offing.storage.langgraph_threads import LangGraphThreadRow, ThreadFilter
-from offing.storage.pool import Database
+from offing.storage.pool import Database, repeat_deadlocked
 
 PAGE = 100
 """Number of threads that are read at once."""
@@ -114,6 +114,10 @@ async def delete_thread(
         await run_summaries.wait_for_end(database, bus, tenant_id, run_id, CANCEL_SECONDS)
     if (first := await _find_first_run(database, tenant_id, thread_id)) is not None:
         await run_deletion.delete_run(database, tenant_id, first, with_later_runs=True)
+    await repeat_deadlocked(lambda: _delete_empty_thread(database, tenant_id, thread_id))
+
+
+async def _delete_empty_thread(database: Database, tenant_id: UUID, thread_id: UUID) -> None:
     async with database.transaction(tenant_id) as connection:
         await langgraph_threads.delete_thread(connection, thread_id)
 

@@ -10,7 +10,7 @@ from offing.services.run_labels import check_started_by_person
 from offing.services.several import try_each
 from offing.storage import run_deletion as rows
 from offing.storage.erasure import lift_timeouts
-from offing.storage.pool import Connection, Database
+from offing.storage.pool import Connection, Database, repeat_deadlocked
 from offing.storage.runs import RunRow
 
 
@@ -35,6 +35,12 @@ async def delete_run(
     deleted with its last run unless `keeps_thread`. Raises NotFound, and Conflict if something of it is active or if a
     later run would remain.
     """
+    return await repeat_deadlocked(lambda: _delete_run(database, tenant_id, run_id, with_later_runs, keeps_thread))
+
+
+async def _delete_run(
+    database: Database, tenant_id: UUID, run_id: UUID, with_later_runs: bool, keeps_thread: bool
+) -> DeletionResult:
     async with database.transaction(tenant_id) as connection:
         await lift_timeouts(connection)
         first, *later = await rows.lock_runs_from(connection, run_id)

@@ -7,15 +7,15 @@ pooled connection.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, LiteralString, Self
+from typing import Any, LiteralString, Self, TypeVar
 from uuid import UUID
 
 import orjson
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import DeadlockDetected, IdleInTransactionSessionTimeout
 from psycopg.rows import TupleRow, tuple_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -43,7 +43,26 @@ KEEPALIVE_OPTIONS: dict[str, Any] = {
 expires.
 """
 
+T = TypeVar("T")
+
+MAX_REPEATS = 3
+
 Connection = AsyncConnection[TupleRow]
+
+
+class Deadlocked(Unavailable):
+    """Postgres rolled the transaction back, because it and another one waited for each other."""
+
+
+async def repeat_deadlocked(work: Callable[[], Awaitable[T]]) -> T:
+    """Do work of one transaction again while Postgres rolls it back because of a deadlock, at most `MAX_REPEATS` times.
+
+    Raises Deadlocked after that.
+    """
+    for _ in range(MAX_REPEATS):
+        with suppress(Deadlocked):
+            return await work()
+    return await work()
 
 
 class _PooledConnection(AsyncConnection[TupleRow]):
@@ -135,6 +154,10 @@ class Database:
             finally:
                 connection.used_at = time.monotonic()
                 await run_to_completion(self._pool.putconn(connection))
+        except DeadlockDetected as error:
+            raise Deadlocked(
+                "Postgres did not answer: the transaction and another one waited for each other"
+            ) from error
         except (PoolTimeout, psycopg.OperationalError, IdleInTransactionSessionTimeout) as error:
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error
         finally:
