@@ -4,7 +4,6 @@ A run is finished when its file exists. Files are complete or absent. Each run i
 not affect others. Files of the full size are part of the repository, so that another seed adds to the published ones.
 """
 
-import gc
 import hashlib
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter
 
+from offing.garbage_collection import collect_rarely
 from tests.results.experiment import Curve, Experiment, Size
 
 
@@ -112,7 +112,7 @@ def do(run: Planned, folders: Folders, size: Size) -> None:
     """Execute the run in this process."""
     began = time.monotonic()
     experiment = experiment_in(run.module)
-    gc.set_threshold(100_000, 50, 100)  # rollouts make many objects and few cycles
+    collect_rarely()  # rollouts make many objects and few cycles
     curve = experiment.run(run.arm, run.seed, folders.work, size)
     file = file_of(run, folders.curves)
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -65,8 +65,11 @@ def test_runs_of_another_setting_are_not_shown_and_are_done_again(tmp_path: Path
 
 
 def test_the_command_narrows_and_writes_pages_of_small_sizes_elsewhere(tmp_path: Path) -> None:
+    published = Path("docs/results/curves")
     restricted = ["--only", "hae-variance", "--seeds", "4", "--size", "miniature", "--folder", str(tmp_path)]
+    before = sorted(published.rglob("*.json"))
     assert main(restricted) == 0
+    assert sorted(published.rglob("*.json")) == before
     assert sorted(path.name for path in tmp_path.glob("miniature/*/*.json")) == [
         *("flat-4.json", "hierarchical-4.json", "paper-4.json"),
     ]

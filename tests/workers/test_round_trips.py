@@ -1,5 +1,6 @@
 """How often a worker commits and waits for Postgres in a run. The numbers are the same on every machine."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,12 +11,14 @@ from offing.core.langgraph_run import RunArguments
 from offing.core.model import EngineConfig
 from offing.core.run import Budget
 from offing.mcp.server_registry import McpServerRegistry
+from offing.sdk import Graph
 from offing.services import langgraph_assistants, langgraph_runs
 from offing.services.graphs import open_registry
 from offing.services.langgraph_runs import NewLangGraphRun, RunPlatform
 from offing.services.runs import RunRequest, submit_run
 from offing.storage import runs
 from offing.storage.migrate import LOCAL_TENANT
+from offing.storage.pool import Database
 from offing_workers.claimed_run import ClaimedRun
 from offing_workers.slice import Slice, SliceLimits
 from tests.bench.graphs import NAMES
@@ -28,6 +31,18 @@ TURNS = 20
 SCRIPT = EngineConfig(engine="scripted", options={"answers": [{"word": "w{turn}"}]})
 
 
+async def advance_next_run(
+    database: Database, graphs: Mapping[str, Graph], run_streams: RunStreams | None = None
+) -> None:
+    """Claim the only queued run and advance it until its slice ends."""
+    (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
+    claim, limits = next_claim.claim, SliceLimits(30, 64, 60.0)
+    dispatches, claimed_run = RecordedDispatches(), ClaimedRun(claim.fence)
+    await Slice(
+        database, Quiet(), dispatches, graphs, claim, claimed_run, limits, run_streams=run_streams
+    ).advance_run()
+
+
 async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interactive") -> Trips:
     """From the claim to the release, by a worker whose connection has served other runs."""
     graphs, trips = open_registry(NAMES), Trips(0, 0, 0)
@@ -38,10 +53,7 @@ async def trips_of_run(app_url: str, request: RunRequest, kind: str = "interacti
                 async with database.transaction(LOCAL_TENANT) as connection:
                     await connection.execute("update run set kind = %s where id = %s", (kind, run.id))
             database.take_trips()
-            (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
-            claim = next_claim.claim
-            limits, claimed_run = SliceLimits(30, 64, 60.0), ClaimedRun(claim.fence)
-            await Slice(database, Quiet(), RecordedDispatches(), graphs, claim, claimed_run, limits).advance_run()
+            await advance_next_run(database, graphs)
             trips = database.take_trips()
             async with database.transaction(LOCAL_TENANT) as connection:
                 assert (await runs.get_run(connection, run.id)).is_terminal
@@ -73,18 +85,7 @@ async def test_a_run_of_langgraphs_clients_takes_six_transactions_and_eight_roun
             new = NewLangGraphRun(assistant.graph, assistant.id, arguments, None, assumes_not_stored=True)
             run = await langgraph_runs.create_run(platform, LOCAL_TENANT, new)
             database.take_trips()
-            (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
-            limits, claimed_run = SliceLimits(30, 64, 60.0), ClaimedRun(next_claim.claim.fence)
-            await Slice(
-                database,
-                Quiet(),
-                RecordedDispatches(),
-                graphs,
-                next_claim.claim,
-                claimed_run,
-                limits,
-                run_streams=streams,
-            ).advance_run()
+            await advance_next_run(database, graphs, streams)
             trips.append(database.take_trips())
             ended = await langgraph_runs.get_run(database, LOCAL_TENANT, None, run.id)
             assert ended.status == "done"

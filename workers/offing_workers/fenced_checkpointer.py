@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from offing.core.errors import LeaseLostError, Unavailable
 from offing.core.run import FencingToken
 from offing.kernel.checkpointer import Checkpointer, RunPosition
-from offing.storage.checkpoints import PostgresCheckpointStore, RequestedCheckpoint
+from offing.storage.checkpoints import PostgresCheckpointStore, SentCheckpoint
 from offing.storage.pool import Connection, Database
 
 INPUT_VISIBLE_SECONDS = 0.1
@@ -44,10 +44,10 @@ class FencedCheckpointer(Checkpointer):
         content_types: Sequence[type] | None = None,
         keep_latest: int | None = None,
         shows_input: bool = False,
-        latest: RequestedCheckpoint | None = None,
+        latest: SentCheckpoint | None = None,
     ) -> None:
         store = PostgresCheckpointStore(database, fencing_token, content_types)
-        self._postgres_store, self._requested = store, latest
+        self._postgres_store, self._sent_latest = store, latest
         keep = keep_latest if content_types is not None else None
         super().__init__(
             store,
@@ -61,10 +61,10 @@ class FencedCheckpointer(Checkpointer):
         """Writes the input. `None` means that it is written, or that there is none."""
 
     async def load_position(self, connection: Connection) -> RunPosition | None:
-        if self._requested is None:
+        if self._sent_latest is None:
             return await super().load_position(connection)
         await self._load_calls(connection)
-        return self.set_position(await self._postgres_store.fetch_requested(connection, "", self._requested))
+        return self.set_position(await self._postgres_store.read_sent(connection, "", self._sent_latest))
 
     async def aput(
         self,

@@ -26,7 +26,7 @@ from offing.langchain.report import draft_report
 from offing.sdk import Graph
 from offing.services.langgraph_auth import ProjectUser
 from offing.storage import langgraph_runs, langgraph_threads
-from offing.storage.langgraph_runs import SentFindArguments, StoredArguments
+from offing.storage.langgraph_runs import SentRead, StoredArguments
 from offing.storage.pool import Connection
 from offing.storage.runs import Release, RunRow
 from offing_workers.claim_stream import EventSink, open_claim_stream
@@ -144,10 +144,10 @@ class SentLangGraphRun:
     fence: FencingToken
     row: RunRow
     streams: RunStreams
-    sent: SentFindArguments
+    sent: SentRead[StoredArguments]
 
     async def read_run(self) -> LangGraphRun:
-        stored = await self.sent.read_arguments()
+        stored = await self.sent.read()
         stream = open_claim_stream(self.streams, self.row.thread_id, self.fence)
         return LangGraphRun(self.fence.tenant_id, self.row, stored, stream, choose_encoder(stored.arguments))
 

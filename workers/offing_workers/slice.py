@@ -34,7 +34,7 @@ from offing.services.runs import draft_end_step
 from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
 from offing.services.tool_backends import ToolBackends
 from offing.storage import daily_spend, langgraph_runs, runs, steps
-from offing.storage.checkpoints import PostgresCheckpointStore, request_latest
+from offing.storage.checkpoints import PostgresCheckpointStore, send_find_latest
 from offing.storage.pool import Connection, Database
 from offing.storage.runs import Claim, Release, RunRow
 from offing.telemetry.logs import bind_log_context
@@ -181,9 +181,8 @@ class Slice:
 
     async def _advance(self) -> None:
         async with self._open_transaction() as connection:
-            latest = await request_latest(
-                connection, self._fence.thread_id, ""
-            )  # sent together with the next statement
+            # It is sent with the read of the run.
+            latest = await send_find_latest(connection, self._fence.thread_id, "")
             row = await runs.get_run(connection, self._fence.run_id)
             if (row.fence, row.status) != (self._fence.number, RunStatus.RUNNING):
                 raise LeaseLostError(str(self._fence.run_id), self._fence.number)

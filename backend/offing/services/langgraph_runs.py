@@ -21,7 +21,7 @@ from offing.services.graphs import get_graph
 from offing.services.langgraph_threads import CANCEL_SECONDS, TITLE
 from offing.services.runs import RunIds, RunRequest, cancel_run, send_run
 from offing.storage import assistants, langgraph_runs, langgraph_threads, runs, thread_expiry
-from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest, SentGetRun
+from offing.storage.langgraph_runs import LangGraphRunRow, NewRequest, SentRead
 from offing.storage.pool import Connection, Database
 
 MAX_TURNS = 1000
@@ -92,13 +92,13 @@ class SentRun:
     run: runs.SentRun
     request: NewRequest
     active: Sequence[UUID]
-    waiting: SentGetRun | None
+    waiting: SentRead[LangGraphRunRow] | None
     """The run, if it has to wait. `None` means that workers may begin it."""
 
     async def read(self) -> StoredRun:
         """Return the run as it was stored. Waits for it if its transaction is still in progress."""
         if self.waiting is not None:
-            return StoredRun(await self.waiting.read_run(), self.active)
+            return StoredRun(await self.waiting.read(), self.active)
         return StoredRun(langgraph_runs.build_new_run(await self.run.read_run(), self.request), self.active)
 
 
@@ -258,7 +258,7 @@ async def get_run(database: Database, tenant_id: UUID, thread_id: UUID | None, r
     """Return a run. Raises NotFound, also if it is a run of another thread."""
     async with database.transaction(tenant_id, pipelined=True) as connection:
         sent = await langgraph_runs.send_get_run(connection, run_id)
-    run = await sent.read_run()
+    run = await sent.read()
     if thread_id not in (None, run.thread_id):
         raise NotFound("run", str(run_id))
     return run

@@ -80,11 +80,11 @@ PUT_VALUES = f"""
 PUT_WRITES = f"with guard as ({LOCK_OWNED_RUN}), written as ({INSERT_WRITES}) select {ASSERT_OWNED}"
 
 
-RequestedCheckpoint = AsyncCursor[TupleRow]
-"""The statement that reads a checkpoint, before its result is fetched."""
+SentCheckpoint = AsyncCursor[TupleRow]
+"""A read of a checkpoint that may be waiting in a pipeline."""
 
 
-async def request_latest(connection: Connection, thread_id: UUID | None, ns: str) -> RequestedCheckpoint:
+async def send_find_latest(connection: Connection, thread_id: UUID | None, ns: str) -> SentCheckpoint:
     """Read the latest checkpoint of a namespace. In a pipelined transaction, this does not wait.
 
     A thread of `None` has no checkpoints.
@@ -187,15 +187,13 @@ class PostgresCheckpointStore:
         """
         thread = self._fence.thread_id
         if checkpoint_id is None:
-            return await self.fetch_requested(connection, ns, await request_latest(connection, thread, ns))
+            return await self.read_sent(connection, ns, await send_find_latest(connection, thread, ns))
         cursor = await connection.execute(checkpoint_reads.GET_CHECKPOINT, (thread, ns, checkpoint_id))
-        return await self.fetch_requested(connection, ns, cursor)
+        return await self.read_sent(connection, ns, cursor)
 
-    async def fetch_requested(
-        self, connection: Connection, ns: str, requested: RequestedCheckpoint
-    ) -> StoredCheckpoint | None:
+    async def read_sent(self, connection: Connection, ns: str, sent: SentCheckpoint) -> StoredCheckpoint | None:
         """Return the checkpoint that a statement of this transaction reads. `None` means that there is none."""
-        row = await requested.fetchone()
+        row = await sent.fetchone()
         if row is None:
             return None
         checkpoint = checkpoint_from_row(self.serde, row)

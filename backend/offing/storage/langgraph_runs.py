@@ -1,9 +1,9 @@
 """Runs and threads of LangGraph's clients as rows: what they ask for beyond a question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
@@ -16,6 +16,8 @@ from offing.core.langgraph_run import Multitask, RunArguments
 from offing.core.run import RunStatus, StopReason
 from offing.storage.pool import Connection
 from offing.storage.runs import RunRow
+
+Read = TypeVar("Read")
 
 INSERT_REQUEST = """
     insert into langgraph_run (run_id, tenant_id, assistant_id, metadata, multitask, arguments, deletes_thread,
@@ -176,52 +178,42 @@ class StoredArguments:
 
 async def find_arguments(connection: Connection, run_id: UUID) -> StoredArguments:
     """Return how the graph of a run is invoked. Raises `NotFound`."""
-    return await (await send_find_arguments(connection, run_id)).read_arguments()
+    return await (await send_find_arguments(connection, run_id)).read()
 
 
-async def send_find_arguments(connection: Connection, run_id: UUID) -> "SentFindArguments":
+async def send_find_arguments(connection: Connection, run_id: UUID) -> "SentRead[StoredArguments]":
     """Find out how the graph of a run is invoked. In a pipelined transaction, this does not wait."""
-    return SentFindArguments(await connection.execute(FIND_ARGUMENTS, (run_id,)), run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class SentFindArguments:
-    """A read of arguments that may be waiting in a pipeline."""
-
-    cursor: AsyncCursor[TupleRow]
-    run_id: UUID
-
-    async def read_arguments(self) -> StoredArguments:
-        """Return the arguments. Waits for them if the transaction is still in progress. Raises `NotFound`."""
-        row = await self.cursor.fetchone()
-        if row is None:
-            raise NotFound("run", str(self.run_id))
-        return StoredArguments(RunArguments.from_json(row[0]), row[1])
+    return SentRead(await connection.execute(FIND_ARGUMENTS, (run_id,)), run_id, _arguments_from_row)
 
 
 async def get_run(connection: Connection, run_id: UUID) -> LangGraphRunRow:
     """Return a run that a client of LangGraph's API made. Raises `NotFound`."""
-    return await (await send_get_run(connection, run_id)).read_run()
+    return await (await send_get_run(connection, run_id)).read()
 
 
-async def send_get_run(connection: Connection, run_id: UUID) -> "SentGetRun":
+async def send_get_run(connection: Connection, run_id: UUID) -> "SentRead[LangGraphRunRow]":
     """Get a run. In a pipelined transaction, this does not wait."""
-    return SentGetRun(await connection.execute(GET_RUN, (run_id,)), run_id)
+    return SentRead(await connection.execute(GET_RUN, (run_id,)), run_id, _run_from_row)
 
 
 @dataclass(frozen=True, slots=True)
-class SentGetRun:
-    """A query for a run that may be waiting in a pipeline."""
+class SentRead(Generic[Read]):
+    """A read about one run that may be waiting in a pipeline."""
 
     cursor: AsyncCursor[TupleRow]
     run_id: UUID
+    from_row: Callable[[TupleRow], Read]
 
-    async def read_run(self) -> LangGraphRunRow:
-        """Return the run. Waits for it if its transaction is still in progress. Raises `NotFound`."""
+    async def read(self) -> Read:
+        """Return the result. Waits for it if its transaction is still in progress. Raises `NotFound`."""
         row = await self.cursor.fetchone()
         if row is None:
             raise NotFound("run", str(self.run_id))
-        return _run_from_row(row)
+        return self.from_row(row)
+
+
+def _arguments_from_row(row: TupleRow) -> StoredArguments:
+    return StoredArguments(RunArguments.from_json(row[0]), row[1])
 
 
 def build_new_run(row: RunRow, new: NewRequest) -> LangGraphRunRow:

@@ -6,6 +6,7 @@ pooled connection.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -46,6 +47,9 @@ expires.
 T = TypeVar("T")
 
 MAX_REPEATS = 3
+"""Number of times that a transaction is done again after a deadlock."""
+
+log = logging.getLogger(__name__)
 
 Connection = AsyncConnection[TupleRow]
 
@@ -60,8 +64,10 @@ async def repeat_deadlocked(work: Callable[[], Awaitable[T]]) -> T:
     Raises Deadlocked after that.
     """
     for _ in range(MAX_REPEATS):
-        with suppress(Deadlocked):
+        try:
             return await work()
+        except Deadlocked:
+            log.info("a transaction is done again after a deadlock")
     return await work()
 
 

@@ -188,12 +188,8 @@ async def append_external(connection: Connection, run_id: UUID, drafts: Sequence
 
     The transaction has already checked that this is allowed.
     """
-    return await (await send_external(connection, run_id, drafts)).read_steps()
-
-
-async def send_external(connection: Connection, run_id: UUID, drafts: Sequence[StepDraft]) -> SentAppend:
-    """Append steps like `append_external`. In a pipelined transaction, this does not wait."""
-    return SentAppend(await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts)), drafts, 0)
+    cursor = await connection.execute(APPEND_EXTERNAL, _append_parameters(run_id, drafts))
+    return await SentAppend(cursor, drafts, 0).read_steps()
 
 
 async def send_first(connection: Connection, tenant_id: UUID, run_id: UUID, drafts: Sequence[StepDraft]) -> None:
