@@ -17,7 +17,7 @@ from tests.unit.docs.documents import ROOT
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
-KEY = "c4n4ry-key-of-a-person-0123456789"
+KEY = "c4n4ry-key-of-an-environment-0123456789"
 
 
 def fill(schema: dict[str, Any], root: dict[str, Any]) -> Any:

@@ -29,18 +29,18 @@ def pipe_key(home: Path, *words: str) -> tuple[int, str]:
     """Run `offing provider add … --key-stdin`, and look at all processes meanwhile."""
     environment = os.environ | {"OFFING_HOME": str(home), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "offing.cli", "provider", "add", *words, "--key-stdin"]
-    process = subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert process.stdin is not None
-    process.stdin.write(KEY)
-    process.stdin.close()
-    while process.poll() is None:
-        assert find_key_in_processes() == []
-        time.sleep(0.2)
-    assert process.stdout is not None
-    with process.stdout as output:
-        return process.returncode, output.read()
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(KEY)
+        process.stdin.close()
+        while process.poll() is None:
+            assert find_key_in_processes() == []
+            time.sleep(0.2)
+        return process.returncode, process.stdout.read()
 
 
 def find_key_in_processes() -> list[int]:

@@ -1,6 +1,7 @@
 """Reading in child processes: a bad file hurts nothing but itself. The children here are real."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 from pathlib import Path
@@ -53,13 +54,22 @@ async def test_a_document_comes_back_with_passages_and_postings() -> None:
     assert "pool" in document.postings[0]
 
 
+def list_reader_environments() -> list[dict[str, str]]:
+    """Environments of the processes that this one has started and that still run."""
+    environments: list[dict[str, str]] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("offing" in word for word in child.cmdline()):
+                environments.append(child.environ())
+    return environments
+
+
 async def test_a_reader_does_not_inherit_the_keys_of_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "DATABASE_URL", "OFFING_APP_DATABASE_URL"):
         monkeypatch.setenv(name, "canary")
     async with DocumentReaderPool(1) as readers:
         await readers.read("pools.md", TEXT)
-        children = psutil.Process().children()
-        environments = [child.environ() for child in children if any("offing" in word for word in child.cmdline())]
+        environments = list_reader_environments()
     assert environments
     assert all("canary" not in environment.values() for environment in environments)
 
