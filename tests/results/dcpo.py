@@ -12,7 +12,7 @@ from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.memory import COMPLETION, OUTAGE, QUARTER, QUESTIONS, RULES, TURNS, WHOLE, editing, ends, imitation
 from tests.results.question_overlap import course_overlap
 from tests.results.rollouts import GraphSetup, How
-from tests.results.starting_policies import start_of
+from tests.results.starting_policies import Imitation, start_of
 from tests.results.training import Course, trained_on
 
 COMMON: Mapping[str, Any] = {
@@ -27,6 +27,9 @@ COMMON: Mapping[str, Any] = {
     },
 }
 """Completions that could not be parsed are trained as well. Learning rates are those of a small model."""
+DEMONSTRATIONS = 3200
+"""Demonstrations that the starting policy imitates. With half of them, it answers one question in twenty, and the arm
+that was tried then only learned to give up early."""
 ALL: Mapping[str, Any] = {"selectors": []}
 ROWS: Mapping[str, Any] = {"advantage": {"name": "group-z", "unit": "rows"}}
 ARMS: Mapping[str, Mapping[str, Any]] = {
@@ -50,8 +53,13 @@ def course(arm: str, size: Size) -> Course:
     )
 
 
+def lesson(size: Size) -> Imitation:
+    """Return the SFT configuration of the starting policy, which all arms and `dcpo_gradients` share."""
+    return imitation(size, DEMONSTRATIONS)
+
+
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, graph_setup(), imitation(size), seed, RULES)
+    start = start_of(folder, graph_setup(), lesson(size), seed, RULES)
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"dcpo-{size}-{arm}-{seed}"))
 
 
@@ -67,10 +75,10 @@ EXPERIMENT = Experiment(
     setup="The graph `memact` on chains of two and three look-ups in synthetic worlds. Three of four look-ups fail and "
     "are repeated, so in nine of ten rollouts an agent that never edits its memory needs space for at most "
     f"{WHOLE} tokens of records. It has {QUARTER}, and a rollout that exceeds this limit ends. The starting policy "
-    "imitates 1,600 demonstrations of a teacher that nearly always selects the right tool, edits at random, and often "
-    "loses facts that it needs. A training step has 12 questions with eight rollouts each. In all arms, the reward is "
-    "1 for a correct answer and -0.1 for a violated or truncated rollout. Held out: 80 chains of two and three look-"
-    "ups whose compositions are not trained, in a world that is not used for training.",
+    f"imitates {DEMONSTRATIONS:,} demonstrations of a teacher that nearly always selects the right tool, edits at "
+    "random, and sometimes loses facts that it needs. A training step has 12 questions with eight rollouts each. In "
+    "all arms, the reward is 1 for a correct answer and -0.1 for a violated or truncated rollout. Held out: 80 chains "
+    "of two and three look-ups whose compositions are not trained, in a world that is not used for training.",
     arms={
         "dcpo": Arm("DCPO", "statistics over rollouts; 12 segments per question are trained; surrogates are summed."),
         "all-segments": Arm("DCPO, all segments", "as DCPO, but all segments are trained instead of 12 per question."),

@@ -18,7 +18,7 @@ from tests.results import dcpo
 from tests.results.batch_sampling import Table, opened
 from tests.results.experiment import Curve, Experiment, Metric, Point, Size
 from tests.results.intervals import mean_of
-from tests.results.memory import COMPLETION, QUESTIONS, RULES, TURNS, imitation
+from tests.results.memory import COMPLETION, QUESTIONS, RULES, TURNS
 from tests.results.pages import render_mean
 from tests.results.rollouts import How, PlannedRollout, Played, groups_of, play
 from tests.results.starting_policies import start_of
@@ -32,7 +32,7 @@ QUESTIONS_OF_A_HALF: Mapping[Size, tuple[int, ...]] = {Size.FULL: (6, 12, 24), S
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
     """Run an arm. All arms of a seed use the same rollouts."""
-    began, start = time.monotonic(), start_of(folder, dcpo.graph_setup(), imitation(size), seed, RULES)
+    began, start = time.monotonic(), start_of(folder, dcpo.graph_setup(), dcpo.lesson(size), seed, RULES)
     played = _played(start, 2 * max(QUESTIONS_OF_A_HALF[size]), seed)
     points: list[Point] = []
     for count in QUESTIONS_OF_A_HALF[size]:

@@ -46,7 +46,7 @@ SUMMARIES = 12
 TYPICAL = "What is the home of the teacher of Marel Hollow?"
 """A question of typical length."""
 
-EDITS, SPARES, NOTES, SUMS_UP, BLIND = 0.6, 0.3, 0.85, 0.3, 0.1
+EDITS, SPARES, NOTES, SUMS_UP, BLIND = 0.6, 0.3, 0.95, 0.3, 0.1
 """Probabilities of the forgetful teacher: that it edits in a turn; that an edit keeps a record; that it notes a needed
 fact which an edit removes; that a summary contains a needed fact; that it selects a random tool."""
 
@@ -139,11 +139,11 @@ def _pruned(ids: Sequence[str], facts: Sequence[KnownFact]) -> Act:
     return Act(tool=PRUNE, args={"delete_ids": list(ids), "note": note})
 
 
-def imitation(size: Size) -> Imitation:
+def imitation(size: Size, demonstrations: int) -> Imitation:
     """Use few rollouts per step, because each has many segments."""
     if size is Size.MINIATURE:
         return Imitation(QUESTIONS, "forgetful", demonstrations=8, epochs=1, batch=4, turns=8)
-    return Imitation(QUESTIONS, "forgetful", demonstrations=1600, epochs=6, batch=4, turns=TURNS)
+    return Imitation(QUESTIONS, "forgetful", demonstrations=demonstrations, epochs=6, batch=4, turns=TURNS)
 
 
 def ends(curves: Sequence[Curve], arms: Mapping[str, str]) -> list[str]:

@@ -62,7 +62,7 @@ def course(arm: str, size: Size) -> Course:
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, graph_setup(arm), imitation(size), seed, RULES)
+    start = start_of(folder, graph_setup(arm), imitation(size, 1600), seed, RULES)
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"supo-{size}-{arm}-{seed}"))
 
 
