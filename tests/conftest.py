@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 import redis
+import structlog
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from xdist.remote import Producer
@@ -45,6 +46,9 @@ collect_rarely()
 _serial = count(1)
 
 HERE = Path(__file__).parent
+
+structlog.configure(processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)])
+"""What a test's own process logs of an exception is without the values of all variables, which take seconds to draw."""
 
 hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("busy")
