@@ -198,9 +198,13 @@ def list_priced_models() -> Mapping[str, tuple[str, ...]]:
 async def _probe_server(name: str, env: Mapping[str, str], timeout_seconds: float) -> DiscoveredEngine | None:
     import httpx
 
+    from offing.certificates import load_ssl_context
+
     base = [*list_provider_bases(name, env), LOCAL_API_BASES[name]][0].removesuffix("/").removesuffix("/v1")
     try:
-        async with httpx.AsyncClient(timeout=timeout_seconds, trust_env=False, follow_redirects=False) as client:
+        async with httpx.AsyncClient(
+            timeout=timeout_seconds, trust_env=False, follow_redirects=False, verify=load_ssl_context()
+        ) as client:
             body: Any = (await client.get(base + MODEL_LIST_PATHS[name])).raise_for_status().json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from offing.certificates import load_ssl_context
 from offing.core.model import EngineConfig, EngineFailure
 from offing.models.credentials import PLACEHOLDER_KEY, EngineEndpoint
 from offing.models.engine_discovery import MODEL_LIST_PATHS
@@ -141,7 +142,9 @@ async def _fetch_json(url: str, endpoint: EngineEndpoint) -> Any | str:
     try:
         async with (
             asyncio.timeout(LIST_SECONDS),
-            httpx.AsyncClient(timeout=LIST_SECONDS, trust_env=False, follow_redirects=False) as client,
+            httpx.AsyncClient(
+                timeout=LIST_SECONDS, trust_env=False, follow_redirects=False, verify=load_ssl_context()
+            ) as client,
             client.stream("GET", url, headers=headers) as response,
         ):
             if response.status_code in (401, 403):

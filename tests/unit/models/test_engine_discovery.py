@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from offing.certificates import load_ssl_context
 from offing.core.errors import InvalidInput, Unavailable
 from offing.core.model import EngineConfig
 from offing.models.engine_discovery import (
@@ -50,6 +53,22 @@ async def test_silence_nonsense_and_slowness_are_nothing_found() -> None:
     assert [one.models for one in model_servers] == [()]
     deleted = {"OLLAMA_API_BASE": silent.url, "HOSTED_VLLM_API_BASE": "http://[::1"}
     assert await probe_model_servers(deleted, timeout_seconds=0.2) == ()
+
+
+async def test_certificates_are_read_once_for_all_servers_and_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them takes 20 ms in which the API answers nobody."""
+    reads: list[object] = []
+    context = ssl.create_default_context
+
+    def create_default_context(*args: Any, **options: Any) -> ssl.SSLContext:
+        reads.append(args)
+        return context(*args, **options)
+
+    monkeypatch.setattr(ssl, "create_default_context", create_default_context)
+    load_ssl_context.cache_clear()
+    await probe_model_servers({}, timeout_seconds=0.2)
+    await probe_model_servers({}, timeout_seconds=0.2)
+    assert len(reads) <= 1
 
 
 class Listing:
