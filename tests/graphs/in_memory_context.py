@@ -31,6 +31,7 @@ from offing.core.report_style import ReportStyle
 from offing.core.run import Budget, RunUsage, StopReason
 from offing.core.step import Step, StepDraft, StepKind
 from offing.core.tool import SourceSpan, ToolOutput, ToolResult, ToolSpec, ToolStatus
+from offing.kernel.execution import compile_graph
 from offing.kernel.report_writer import build_outcome
 from offing.library.passages import HEADING_SEPARATOR, find_first_heading, split_passages, strip_markup
 from offing.library.terms import extract_terms
@@ -500,7 +501,7 @@ async def carry_out(
     ctx: InMemoryContext, graph: Any, thread: str = "t", saver: Any = None, state: Any = None
 ) -> dict[str, Any]:
     """Run a graph to its end; the final state."""
-    compiled = graph.build().compile(checkpointer=saver)
+    compiled = compile_graph(graph.build).copy({"checkpointer": saver})
     inputs = graph.initial_state(ctx.run) if state is None else state
     config = {"configurable": {"thread_id": thread}, "recursion_limit": 10_000}
     return await compiled.ainvoke(inputs, config=config, context=ctx)

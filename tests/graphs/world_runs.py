@@ -75,7 +75,7 @@ async def trials(graph: Graph, rule: str, expected: Iterable[WorldTask], **more:
     return [await trial(graph, task, rule, seed=n, **more) for n, task in enumerate(expected)]
 
 
-async def accuracy(graph: Graph, rule: str, count: int = 200, **more: Any) -> float:
+async def accuracy(graph: Graph, rule: str, count: int = 100, **more: Any) -> float:
     """Share of held-out questions whose short answer is right, 0 to 1."""
     done = await trials(graph, rule, held_out(count), **more)
     return sum(t.right for t in done) / len(done)

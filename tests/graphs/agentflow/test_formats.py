@@ -41,7 +41,7 @@ def look_up_record(values: str, turn: int = 1, status: str = "ok") -> MemoryReco
 @pytest.mark.slow
 @pytest.mark.parametrize("planner", ["", "text", "compact"])
 async def test_an_oracle_answers_the_questions_of_a_held_out_world(planner: str) -> None:
-    prompt_formats, count = ({"planner": planner}, 60) if planner else ({}, 200)
+    prompt_formats, count = ({"planner": planner}, 40) if planner else ({}, 100)
     assert await accuracy(graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
 
 

@@ -190,7 +190,7 @@ def test_a_compact_turn_has_three_spans() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt_format", ["", "text", "compact"])
 async def test_an_oracle_answers_the_questions_of_a_held_out_world(prompt_format: str) -> None:
-    prompt_formats, count = ({"agent": prompt_format}, 60) if prompt_format else ({}, 200)
+    prompt_formats, count = ({"agent": prompt_format}, 40) if prompt_format else ({}, 100)
     assert await accuracy(graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
 
 

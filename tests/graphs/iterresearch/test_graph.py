@@ -325,7 +325,7 @@ async def test_an_oracle_answers_a_world_and_chance_does_not() -> None:
 
 @pytest.mark.parametrize("prompt_format", ["text", "compact"])
 async def test_an_oracle_answers_a_world_in_every_form(prompt_format: str) -> None:
-    assert await accuracy(graph, "oracle", 60, prompt_formats={"researcher": prompt_format}) >= 0.95
+    assert await accuracy(graph, "oracle", 40, prompt_formats={"researcher": prompt_format}) >= 0.95
 
 
 async def test_a_deep_run_writes_its_answer_when_the_latest_rounds_find_nothing_new() -> None:

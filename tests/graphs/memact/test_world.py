@@ -63,6 +63,6 @@ async def test_the_world_can_be_summed_up() -> None:
 @pytest.mark.parametrize("prompt_format", ["", "text", "compact"])
 @pytest.mark.parametrize("built_graph", [graph, supo], ids=lambda g: g.name)
 async def test_the_oracle_answers_and_a_random_planner_does_not(built_graph: Any, prompt_format: str) -> None:
-    prompt_formats, count = ({"agent": prompt_format}, 60) if prompt_format else ({}, 200)
+    prompt_formats, count = ({"agent": prompt_format}, 40) if prompt_format else ({}, 100)
     assert await accuracy(built_graph, "oracle", count, prompt_formats=prompt_formats) >= 0.95
     assert await accuracy(built_graph, "random", count, prompt_formats=prompt_formats) < 0.25
