@@ -92,14 +92,13 @@ def curious(inputs: Any, chair: Chair) -> Any:
     entity, relation = (turn.action.args.get(name, "") for name in ("entity", "relation"))
     shelves = {fact.entity: fact.values[0] for fact in list_learned_facts(inputs.memory) if fact.relation == SHELF}
     chance = Random(f"{chair.seed}:{chair.turn}:shelf").random()
-    if turn.action.is_final or (entity not in shelves and chance >= CURIOSITY):
+    if turn.action.is_final:
         return turn
-    if entity not in shelves:
+    changed: dict[str, Any] = {}
+    if entity not in shelves and chance < CURIOSITY:
         changed = {"args": {"relation": SHELF, "entity": entity}}
-    elif chance < SKILL:
+    elif entity in shelves and chance < SKILL:
         changed = {"tool": list_candidate_tools(relation, ("key",), int(shelves[entity]))[0]}
-    else:
-        return turn
     return turn.model_copy(update={"action": turn.action.model_copy(update=changed)})
 
 

@@ -26,6 +26,8 @@ from tests.results.rollouts import GraphSetup, How
 from tests.results.starting_policies import start_of
 from tests.results.training import Course, trained_on
 
+DEMONSTRATIONS = 1600
+"""Demonstrations that a starting policy imitates."""
 COMMON: Mapping[str, Any] = {
     "algorithm": "supo",
     "pipeline": {"view": {"include_rejected": True}},
@@ -62,7 +64,7 @@ def course(arm: str, size: Size) -> Course:
 
 
 def run(arm: str, seed: int, folder: Path, size: Size) -> Curve:
-    start = start_of(folder, graph_setup(arm), imitation(size, 1600), seed, RULES)
+    start = start_of(folder, graph_setup(arm), imitation(size, DEMONSTRATIONS), seed, RULES)
     return Curve(arm, seed, trained_on(course(arm, size), start, seed, folder / "work" / f"supo-{size}-{arm}-{seed}"))
 
 
@@ -79,11 +81,11 @@ EXPERIMENT = Experiment(
     setup="The graph `supo` on chains of two and three look-ups in synthetic worlds. Three of four look-ups fail and "
     f"are repeated, so nine of ten rollouts with the right tools need space for at most {WHOLE} tokens of records. "
     f"This is the whole context. A quarter is {QUARTER}, and a context that fills it is replaced by the agent's own "
-    "summary. The starting policies imitate 1,600 demonstrations of a teacher that nearly always selects the right "
-    "tool and includes a fact that it needs in a summary three times out of ten. The arm with the whole context has a "
-    "separate starting policy, which has never seen a summary. A training step has 12 questions with eight rollouts "
-    f"each and at most {TURNS} turns. Held out: 80 chains of two and three look-ups whose compositions are not "
-    "trained, in a world that is not used for training.",
+    f"summary. The starting policies imitate {DEMONSTRATIONS:,} demonstrations of a teacher that nearly always selects "
+    "the right tool and includes a fact that it needs in a summary three times out of ten. The arm with the whole "
+    "context has a separate starting policy, which has never seen a summary. A training step has 12 questions with "
+    f"eight rollouts each and at most {TURNS} turns. Held out: 80 chains of two and three look-ups whose "
+    "compositions are not trained, in a world that is not used for training.",
     arms={
         "supo": Arm(
             "SUPO, a quarter", "statistics over rollouts; summaries are trained; truncated rollouts are masked."
