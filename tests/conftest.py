@@ -47,8 +47,11 @@ _serial = count(1)
 
 HERE = Path(__file__).parent
 
-structlog.configure(processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)])
-"""What a test's own process logs of an exception is without the values of all variables, which take seconds to draw."""
+structlog.configure(
+    processors=[structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
+)
+"""What a test's own process logs is plain: colors hide what a test looks for, and the values of all variables of an
+exception take seconds to draw."""
 
 hypothesis_settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("busy")
