@@ -10,11 +10,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import redis
 
 from offing.bus import live
-from offing.bus.live import ActionEvent, BusEvent, CurrentAction, LiveBus, ResyncEvent, StepsEvent, Subscriber
+from offing.bus.live import LiveBus, Subscriber
+from offing.bus.live_events import ActionEvent, BusEvent, CurrentAction, ResyncEvent, StepsEvent
 from offing.clock import new_id
 from offing.core.step import Step, StepKind
 
@@ -257,3 +260,14 @@ async def test_who_leaves_and_comes_back_is_subscribed_again(redis_url: str) -> 
                 assert isinstance(received, StepsEvent)
                 assert received.steps[0].seq == n
         assert bus.subscriber_count == 0
+
+
+async def test_what_is_published_after_closing_opens_no_connection(redis_url: str) -> None:
+    async with LiveBus(redis_url) as bus:
+        await bus.publish_steps(TENANT, RUN, [a_step(1)])
+    with redis.Redis.from_url(redis_url) as client:
+        before: Any = client.client_list()
+        await bus.publish_action(TENANT, RUN, "late")
+        after: Any = client.client_list()
+        assert [one["id"] for one in after] == [one["id"] for one in before]
+        assert client.keys() == []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from offing.bus.live import StepsEvent
+from offing.bus.live_events import StepsEvent
 from offing.bus.notifier import BusNotifier
 from offing.cli.hooks import build_hooks
 from offing.core.model import EngineConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from offing.bus.live import DraftEvent
+from offing.bus.live_events import DraftEvent
 from offing.core.answer_draft import DraftChange, DraftEnd, DraftPart
 from offing.core.run import Budget, CancelMode, RunStatus
 from offing.core.step import StepKind

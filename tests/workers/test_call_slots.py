@@ -48,8 +48,10 @@ SLOW = Slow(Completion('{"word": "one"}'), 0.4)
 @asynccontextmanager
 async def opened(redis_url: str, lease_seconds: float = 2.0) -> AsyncGenerator[RedisCallSlots]:
     slots = RedisCallSlots(redis_url, lease_seconds)
-    yield slots
-    await slots.close()
+    try:
+        yield slots
+    finally:
+        await slots.close()
 
 
 async def test_two_pools_share_the_slots_in_the_order_in_which_their_calls_came(redis_url: str) -> None:

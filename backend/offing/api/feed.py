@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from offing.api.run_reads import RunState, SharedRunReads
-from offing.bus.live import ActionEvent, BusEvent, DraftEvent, LiveBus, ResyncEvent, StepsEvent
+from offing.bus.live import LiveBus
+from offing.bus.live_events import ActionEvent, BusEvent, DraftEvent, ResyncEvent, StepsEvent
 from offing.core.answer_draft import DraftChange, DraftTracker
 from offing.core.run import TERMINAL_STATUSES
 from offing.core.step import Step

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from offing.bus.live import LiveBus, RunActivity
+from offing.bus.live import LiveBus
+from offing.bus.live_events import RunActivity
 from offing.core.answer_draft import DraftPart
 from offing.core.run import RunStatus
 from offing.core.step import Step

@@ -14,9 +14,8 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self, cast
+from typing import Any, Self
 from uuid import UUID
 
 import orjson
@@ -30,13 +29,28 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
+from offing.bus.live_events import (
+    MALFORMED_MESSAGE_ERRORS,
+    PROBE_CHANNEL,
+    BusEvent,
+    CurrentAction,
+    ResyncEvent,
+    RunActivity,
+    build_action_key,
+    build_draft_index_key,
+    build_draft_key,
+    decode_action,
+    decode_draft,
+    encode_draft,
+    encode_step,
+    parse_event,
+    run_channel_name,
+    stream_channel_name,
+)
 from offing.bus.skipped_messages import SkippedMessages
-from offing.bus.stream_messages import StreamMessage, parse_message
 from offing.cancellation import cancel_tasks
-from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, AnswerDraft, DraftEnd, DraftPart
-from offing.core.step import Step, StepKind
-from offing.core.step_codes import StepSummary, StepSummaryCode, SummaryValue
-from offing.core.step_summary import summarize_step
+from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, DraftEnd, DraftPart
+from offing.core.step import Step
 
 PUBLISH_TIMEOUT_SECONDS = 0.5
 """Time after which a publisher gives up."""
@@ -68,59 +82,7 @@ MAX_STEPS_PER_EVENT = 64
 
 REDIS_ERRORS = (RedisError, OSError, TimeoutError)
 
-MALFORMED_MESSAGE_ERRORS = (ValueError, KeyError, TypeError)
-"""Errors raised when a malformed message is parsed."""
-
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentAction:
-    """What a run does at this moment, as a short text, and since when."""
-
-    text: str
-    started_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class RunActivity:
-    """What a run is doing."""
-
-    action: CurrentAction | None
-    """The last published action. `None` means that there is none or that it is unknown."""
-    drafts: list[DraftPart]
-    """The answers that are being written, each as one part from the beginning."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepsEvent:
-    """Newly committed steps, without their payloads."""
-
-    run_id: UUID
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ActionEvent:
-    run_id: UUID
-    action: CurrentAction | None
-    """What the run is doing now. `None` means that no action is in progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class DraftEvent:
-    """More text of an answer while it is written, or the end of its draft."""
-
-    run_id: UUID
-    change: DraftPart | DraftEnd
-
-
-@dataclass(frozen=True, slots=True)
-class ResyncEvent:
-    """Requires the subscriber to read Postgres, because events may have been missed."""
-
-
-BusEvent = StepsEvent | ActionEvent | DraftEvent | StreamMessage | ResyncEvent
 
 
 class Subscriber:
@@ -190,7 +152,7 @@ class LiveBus:
         self._pubsub: PubSub | None = None
         self._command_tasks: set[asyncio.Task[None]] = set()
         self._paused_until = 0.0
-        self._failing = False
+        self._failing = self._is_closed = False
         self.is_closing = False
         """True if this process is shutting down; subscribers should stop."""
         self._skipped = SkippedMessages("live updates")
@@ -204,6 +166,8 @@ class LiveBus:
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections. What is published afterwards is not sent, so that it opens no new one."""
+        self._is_closed = True
         if self._unsubscribing is not None:
             self._unsubscribing.cancel()
         await cancel_tasks([*self._command_tasks, *([self._listener] if self._listener else [])])
@@ -231,9 +195,9 @@ class LiveBus:
         Call it only after the steps are committed.
         """
         if steps:
-            encoded_steps = [_encode_step(s) for s in steps] if len(steps) <= MAX_STEPS_PER_EVENT else []
+            encoded_steps = [encode_step(s) for s in steps] if len(steps) <= MAX_STEPS_PER_EVENT else []
             await self._send(
-                lambda pipe: pipe.publish(_channel_name(tenant_id, run_id), orjson.dumps({"steps": encoded_steps}))
+                lambda pipe: pipe.publish(run_channel_name(tenant_id, run_id), orjson.dumps({"steps": encoded_steps}))
             )
 
     async def publish_change(self, tenant_id: UUID, run_id: UUID) -> None:
@@ -241,7 +205,7 @@ class LiveBus:
 
         Call it only after the change is committed.
         """
-        await self._send(lambda pipe: pipe.publish(_channel_name(tenant_id, run_id), orjson.dumps({"steps": []})))
+        await self._send(lambda pipe: pipe.publish(run_channel_name(tenant_id, run_id), orjson.dumps({"steps": []})))
 
     async def publish_action(
         self, tenant_id: UUID, run_id: UUID, text: str | None, started_at: datetime | None = None
@@ -256,10 +220,10 @@ class LiveBus:
 
         def fill(pipe: Pipeline) -> None:
             if doing is None:
-                pipe.delete(_action_key(tenant_id, run_id))
+                pipe.delete(build_action_key(tenant_id, run_id))
             else:
-                pipe.set(_action_key(tenant_id, run_id), body, ex=ACTION_TTL_SECONDS)
-            pipe.publish(_channel_name(tenant_id, run_id), b'{"doing":' + body + b"}")
+                pipe.set(build_action_key(tenant_id, run_id), body, ex=ACTION_TTL_SECONDS)
+            pipe.publish(run_channel_name(tenant_id, run_id), b'{"doing":' + body + b"}")
 
         await self._send(fill)
 
@@ -269,18 +233,18 @@ class LiveBus:
         Return whether it was sent. If it was not, send the whole draft again, with offset 0.
         """
         draft, text = part.draft, part.text.encode("utf-8", "replace")
-        body = orjson.dumps({"draft": [*_encode_draft(draft), part.offset, text.decode()]})
-        text_key, index_key = _draft_key(tenant_id, run_id, draft), _draft_index_key(tenant_id, run_id)
+        body = orjson.dumps({"draft": [*encode_draft(draft), part.offset, text.decode()]})
+        text_key, index_key = build_draft_key(tenant_id, run_id, draft), build_draft_index_key(tenant_id, run_id)
 
         def fill(pipe: Pipeline) -> None:
             if part.offset == 0:
-                pipe.hset(index_key, draft.call_id, orjson.dumps(_encode_draft(draft)))  # pyright: ignore[reportArgumentType]
+                pipe.hset(index_key, draft.call_id, orjson.dumps(encode_draft(draft)))  # pyright: ignore[reportArgumentType]
                 pipe.set(text_key, text)
             else:
                 pipe.append(text_key, text)  # pyright: ignore[reportArgumentType]
             pipe.expire(text_key, DRAFT_TTL_SECONDS)
             pipe.expire(index_key, DRAFT_TTL_SECONDS)
-            pipe.publish(_channel_name(tenant_id, run_id), body)
+            pipe.publish(run_channel_name(tenant_id, run_id), body)
 
         return await self._send(fill)
 
@@ -290,10 +254,10 @@ class LiveBus:
 
         def fill(pipe: Pipeline) -> None:
             if end.call_id:
-                pipe.hdel(_draft_index_key(tenant_id, run_id), end.call_id)
+                pipe.hdel(build_draft_index_key(tenant_id, run_id), end.call_id)
             else:
-                pipe.delete(_draft_index_key(tenant_id, run_id))
-            pipe.publish(_channel_name(tenant_id, run_id), body)
+                pipe.delete(build_draft_index_key(tenant_id, run_id))
+            pipe.publish(run_channel_name(tenant_id, run_id), body)
 
         return await self._send(fill)
 
@@ -306,9 +270,9 @@ class LiveBus:
 
     async def find_activity(self, tenant_id: UUID, run_id: UUID) -> RunActivity:
         """Return what a run is doing, as far as it was published and Redis is available."""
-        if time.monotonic() < self._paused_until:
+        if self._is_paused:
             return RunActivity(None, [])
-        action_key, index_key = _action_key(tenant_id, run_id), _draft_index_key(tenant_id, run_id)
+        action_key, index_key = build_action_key(tenant_id, run_id), build_draft_index_key(tenant_id, run_id)
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.get(action_key)
@@ -322,8 +286,8 @@ class LiveBus:
 
     async def _read_drafts(self, tenant_id: UUID, run_id: UUID, index: dict[bytes, bytes]) -> list[DraftPart]:
         try:
-            drafts = [_decode_draft(orjson.loads(entry)) for entry in list(index.values())[:MAX_DRAFTS_PER_RUN]]
-            keys = [_draft_key(tenant_id, run_id, draft) for draft in drafts]
+            drafts = [decode_draft(orjson.loads(entry)) for entry in list(index.values())[:MAX_DRAFTS_PER_RUN]]
+            keys = [build_draft_key(tenant_id, run_id, draft) for draft in drafts]
             texts: Any = await self._redis.mget(keys) if keys else []
             return [
                 DraftPart(draft, 0, text.decode()[:MAX_DRAFT_CHARS])
@@ -339,9 +303,9 @@ class LiveBus:
 
         `None` means that there is none or that Redis is unavailable.
         """
-        if time.monotonic() < self._paused_until:
+        if self._is_paused:
             return None
-        key = _action_key(tenant_id, run_id)
+        key = build_action_key(tenant_id, run_id)
         try:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.get(key)
@@ -355,7 +319,7 @@ class LiveBus:
         if stored is None:
             return None
         try:
-            return _decode_action(orjson.loads(stored))
+            return decode_action(orjson.loads(stored))
         except MALFORMED_MESSAGE_ERRORS:
             self._skipped.skip("not a current action", stored)
             return None
@@ -377,7 +341,7 @@ class LiveBus:
 
     async def _send(self, add_commands: Callable[[Pipeline], object]) -> bool:
         """Send commands and return whether Redis accepted them."""
-        if time.monotonic() < self._paused_until:
+        if self._is_paused:
             return False
         try:
             async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS), self._redis.pipeline(transaction=False) as pipe:
@@ -388,6 +352,10 @@ class LiveBus:
         except REDIS_ERRORS as error:
             self._record_failure("publish", error)
             return False
+
+    @property
+    def _is_paused(self) -> bool:
+        return self._is_closed or time.monotonic() < self._paused_until
 
     def _record_failure(self, operation: str, error: Exception) -> None:
         if not self._failing:
@@ -412,14 +380,14 @@ class LiveBus:
         No event published after the context is entered is missed; read Postgres inside the
         context. If it does not wait, this holds from when `Subscriber.is_confirmed`.
         """
-        return self._open_subscriber(frozenset(_channel_name(tenant_id, run) for run in run_ids), waits)
+        return self._open_subscriber(frozenset(run_channel_name(tenant_id, run) for run in run_ids), waits)
 
     def count_events(self, tenant_id: UUID, run_id: UUID) -> int:
         """Return a number that grows with every event of a run that has arrived while it has a subscriber.
 
         It also grows when events may have been missed.
         """
-        return self._event_counts.get(_channel_name(tenant_id, run_id), 0) + self._resync_count
+        return self._event_counts.get(run_channel_name(tenant_id, run_id), 0) + self._resync_count
 
     def subscribe_stream(
         self, tenant_id: UUID, thread_id: UUID, run_id: UUID | None = None, *, waits: bool = True
@@ -428,7 +396,7 @@ class LiveBus:
 
         News of the stream is a `StreamMessage`, or a `ResyncEvent` if some may have been missed.
         """
-        of_run = () if run_id is None else (_channel_name(tenant_id, run_id),)
+        of_run = () if run_id is None else (run_channel_name(tenant_id, run_id),)
         return self._open_subscriber(frozenset((*of_run, stream_channel_name(tenant_id, thread_id))), waits)
 
     @asynccontextmanager
@@ -508,7 +476,7 @@ class LiveBus:
         while True:
             try:
                 async with _Subscription(self._redis.connection_pool) as pubsub:
-                    await pubsub.subscribe(_PROBE_CHANNEL)
+                    await pubsub.subscribe(PROBE_CHANNEL)
                     self._pubsub = pubsub  # from now on, new subscribers add their channels themselves
                     if self._subscribers:
                         await pubsub.subscribe(*self._subscribers)
@@ -540,14 +508,14 @@ class LiveBus:
             return
         channel = message["channel"].decode()
         if message["type"] == "subscribe":
-            if channel == _PROBE_CHANNEL:
+            if channel == PROBE_CHANNEL:
                 self._record_success()
                 self._send_resync()
             elif channel in self._subscribers:
                 self._confirmed.setdefault(channel, asyncio.Event()).set()
             return
         try:
-            notice = _parse_event(channel, message["data"])
+            notice = parse_event(channel, message["data"])
         except MALFORMED_MESSAGE_ERRORS:  # written by another version, or not by Offing
             self._skipped.skip("not a run event", message["data"])
             notice = ResyncEvent()
@@ -590,114 +558,3 @@ class _Subscription(PubSub):
     def _require_connection(self) -> None:
         if self.connection is not None and not self.connection.is_connected:
             raise RedisConnectionError("the connection of the subscription is closed")
-
-
-_PROBE_CHANNEL = "offing:live"
-
-_STREAM_CHANNEL = "offing:stream:"
-
-
-def _channel_name(tenant_id: UUID, run_id: UUID) -> str:
-    return f"offing:live:{tenant_id}:{run_id}"
-
-
-def stream_channel_name(tenant_id: UUID, thread_id: UUID) -> str:
-    """Return the name of the channel that tells of new events in the stream of a thread."""
-    return f"{_STREAM_CHANNEL}{tenant_id}:{thread_id}"
-
-
-def _action_key(tenant_id: UUID, run_id: UUID) -> str:
-    return f"offing:doing:{tenant_id}:{run_id}"
-
-
-def _draft_index_key(tenant_id: UUID, run_id: UUID) -> str:
-    return f"offing:drafts:{tenant_id}:{run_id}"
-
-
-def _draft_key(tenant_id: UUID, run_id: UUID, draft: AnswerDraft) -> str:
-    """Return the key of the text of one attempt, so that a crashed claim cannot append to that of a later one."""
-    return f"offing:draft:{tenant_id}:{run_id}:{draft.fence}:{draft.attempt}:{draft.call_id}"
-
-
-def _encode_draft(draft: AnswerDraft) -> list[Any]:
-    return [draft.call_id, draft.fence, draft.attempt, draft.role, draft.label, draft.is_unverified]
-
-
-def _decode_draft(encoded: list[Any]) -> AnswerDraft:
-    call_id, fence, attempt, role, label, is_unverified = encoded
-    if not all(isinstance(text, str) for text in (call_id, role, label)) or type(is_unverified) is not bool:
-        raise TypeError("a field of a draft has the wrong type")
-    if any(type(number) is not int or number < 0 for number in (fence, attempt)):
-        raise TypeError("a number of a draft is not a count")
-    return AnswerDraft(call_id, fence, attempt, role, label, is_unverified)
-
-
-def _decode_draft_part(encoded: list[Any]) -> DraftPart:
-    *draft, offset, text = encoded
-    if type(offset) is not int or not 0 <= offset <= MAX_DRAFT_CHARS or not isinstance(text, str):
-        raise TypeError("a part of a draft needs an offset and a text")
-    return DraftPart(_decode_draft(draft), offset, text[:MAX_DRAFT_CHARS])
-
-
-def _decode_draft_end(encoded: list[Any]) -> DraftEnd:
-    call_id, fence = encoded
-    if not isinstance(call_id, str) or type(fence) is not int:
-        raise TypeError("the end of a draft needs the id of its call and a fence")
-    return DraftEnd(call_id, fence)
-
-
-def _encode_step(step: Step) -> list[Any]:
-    summary = summarize_step(step)
-    return [
-        step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at,
-        summary and [summary.code, summary.parameters],
-    ]  # fmt: skip
-
-
-def _decode_step(encoded: list[Any]) -> Step:
-    seq, kind, title, label, detail, ok, ms, tokens, turn, at, summary = encoded
-    numbers, texts = (seq, tokens, turn, 0 if ms is None else ms), (title, label, detail)
-    if any(type(n) is not int for n in numbers) or not all(isinstance(t, str) for t in texts) or type(ok) is not bool:
-        raise TypeError("a field of a step has the wrong type")
-    return Step(
-        seq=seq, kind=StepKind(kind), title=title, payload={}, label=label, detail=detail, ok=ok, ms=ms, tokens=tokens,
-        turn=turn, at=datetime.fromisoformat(at), fence=0, summary=_decode_summary(summary),
-    )  # fmt: skip
-
-
-def _decode_summary(encoded: list[Any] | None) -> StepSummary | None:
-    if encoded is None:
-        return None
-    code, parameters = encoded
-    if not isinstance(parameters, dict) or not all(map(_is_summary_value, cast(dict[str, Any], parameters).values())):
-        raise TypeError("a parameter of a summary has the wrong type")
-    return StepSummary(StepSummaryCode(code), cast(dict[str, SummaryValue], parameters))
-
-
-def _is_summary_value(value: object) -> bool:
-    values = cast(list[object], value) if isinstance(value, list) else [value]
-    return all(isinstance(one, (int, str)) for one in values)
-
-
-def _decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
-    if encoded is None:
-        return None
-    text, since = encoded["text"], datetime.fromisoformat(encoded["since"])
-    if not isinstance(text, str) or since.tzinfo is None:
-        raise TypeError("a current action needs a text and a time with an offset")
-    return CurrentAction(text, since)
-
-
-def _parse_event(channel: str, data: bytes) -> BusEvent:
-    """Parse a message of a channel into an event. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
-    if channel.startswith(_STREAM_CHANNEL):
-        return parse_message(data)
-    run_id, event = UUID(channel.rpartition(":")[2]), orjson.loads(data)
-    if "doing" in event:
-        return ActionEvent(run_id, _decode_action(event["doing"]))
-    if "draft" in event:
-        return DraftEvent(run_id, _decode_draft_part(event["draft"]))
-    if "draft_end" in event:
-        return DraftEvent(run_id, _decode_draft_end(event["draft_end"]))
-    steps = tuple(_decode_step(s) for s in event["steps"])
-    return StepsEvent(run_id, steps) if steps else ResyncEvent()

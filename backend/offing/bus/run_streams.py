@@ -16,7 +16,8 @@ from uuid import UUID
 import structlog
 from redis.asyncio import Redis
 
-from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS, BusEvent, ResyncEvent, stream_channel_name
+from offing.bus.live import PUBLISH_TIMEOUT_SECONDS, REDIS_ERRORS
+from offing.bus.live_events import BusEvent, ResyncEvent, stream_channel_name
 from offing.bus.stream_fences import APPEND, BEGIN, LAST_BATCH, Appended, Batch, BatchCounter
 from offing.bus.stream_messages import (
     FIRST_ID,

@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 from pydantic import ValidationError
 
-from offing.bus.live import DraftEvent, StepsEvent
+from offing.bus.live_events import DraftEvent, StepsEvent
 from offing.bus.notifier import BusNotifier
 from offing.cli.draft_view import DraftView
 from offing.cli.hooks import build_hooks

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from offing.bus.live import BusEvent, CurrentAction, LiveBus, ResyncEvent, StepsEvent
+from offing.bus.live import LiveBus
+from offing.bus.live_events import BusEvent, CurrentAction, ResyncEvent, StepsEvent
 from offing.core.answer_draft import DraftPart
 from offing.core.errors import NotFound
 from offing.core.run import TERMINAL_STATUSES, RunStatus

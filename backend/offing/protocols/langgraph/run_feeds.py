@@ -13,7 +13,8 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from offing.bus.live import BusEvent, ResyncEvent, StepsEvent, Subscriber
+from offing.bus.live import Subscriber
+from offing.bus.live_events import BusEvent, ResyncEvent, StepsEvent
 from offing.bus.run_streams import END_EVENT, StreamReader
 from offing.bus.stream_messages import FIRST_ID, KeptEvent
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
