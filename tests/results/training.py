@@ -179,12 +179,17 @@ def evaluated(course: Course, policy: "LoadedPolicy") -> dict[str, float]:
 
 
 def by_hops(played: Sequence[Played], mode: str) -> dict[str, float]:
-    """Return the share of correct answers by the number of look-ups of the question, each as `MODE_success_HOPS`."""
-    rewards: dict[int, list[float]] = {}
-    for one in played:
-        rewards.setdefault(one.task.hops, []).append(float(one.reward > 0))
-    whole = fmean(reward for values in rewards.values() for reward in values)
-    return {f"{mode}_success": whole} | {f"{mode}_success_{n}": fmean(values) for n, values in sorted(rewards.items())}
+    """Return the share of correct answers and the means of the other scores by the number of look-ups of the question.
+
+    The names are `MODE_success_HOPS` and `MODE_SCORE_HOPS`, and `MODE_success` for all questions.
+    """
+    results = {f"{mode}_success": fmean(float(one.reward > 0) for one in played)}
+    for hops in sorted({one.task.hops for one in played}):
+        own = [one for one in played if one.task.hops == hops]
+        results[f"{mode}_success_{hops}"] = fmean(float(one.reward > 0) for one in own)
+        for name in own[0].scores.keys() - {"reward"}:
+            results[f"{mode}_{name}_{hops}"] = fmean(one.scores[name] for one in own)
+    return results
 
 
 def shares(played: Sequence[Played], mode: str) -> dict[str, float]:

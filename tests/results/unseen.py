@@ -12,10 +12,14 @@ from random import Random
 from typing import Any
 
 from offing.sdk import RuleContext as Chair
+from offing_graphs.shared.schemas import MemoryRecord
 from offing_world.compact_notation import build_entity_index
-from offing_world.lookup_rules import list_learned_facts
-from offing_world.question_solver import LookUp
+from offing_world.lookup_rules import build_args, list_learned_facts
+from offing_world.question_solver import LookUp, find_missing_look_ups
 from offing_world.semantics import RELATIONS
+from offing_world.tasks import WorldTask
+from tests.graphs.in_memory_context import InMemoryContext
+from tests.graphs.world_runs import is_right
 from tests.results.experiment import Arm, Curve, Experiment, Metric, Size
 from tests.results.intervals import mean_of, paired
 from tests.results.pages import render_mean
@@ -53,7 +57,24 @@ ARMS: Mapping[str, Mapping[str, Any]] = {
 def graph_setup() -> GraphSetup:
     from offing_graphs.agentflow import graph
 
-    return GraphSetup(graph, "planner")
+    return GraphSetup(graph, "planner", scores=score)
+
+
+def score(task: WorldTask, ctx: InMemoryContext, _outcome: str) -> Mapping[str, float]:
+    """Return the reward, and what share of the calls looked up what was needed then, and repeated an earlier call."""
+    made = _list_records(ctx)
+    needed, repeated = 0, 0
+    for n, record in enumerate(made):
+        missing = find_missing_look_ups(task.question, list_learned_facts(made[:n]))
+        needed += record.args in [build_args(look_up) for look_up in missing]
+        repeated += any((record.tool, record.args) == (earlier.tool, earlier.args) for earlier in made[:n])
+    count = max(1, len(made))
+    return {"reward": float(is_right(task, ctx)), "needed": needed / count, "repeated": repeated / count}
+
+
+def _list_records(ctx: InMemoryContext) -> Sequence[MemoryRecord]:
+    """Return the records of all calls. The verifier reads them after each one."""
+    return next((inputs.memory for role, inputs in reversed(ctx.role_inputs) if role == "verifier"), ())
 
 
 def stumbling(inputs: Any, chair: Chair) -> Any:
