@@ -61,7 +61,10 @@ def graph_setup() -> GraphSetup:
 
 
 def score(task: WorldTask, ctx: InMemoryContext, _outcome: str) -> Mapping[str, float]:
-    """Return the reward, and what share of the calls looked up what was needed then, and repeated an earlier call."""
+    """Return the reward, and the shares of the calls that looked up what was needed, and that repeated an earlier one.
+
+    Both shares are 0 if no call was made.
+    """
     made = _list_records(ctx)
     needed, repeated = 0, 0
     for n, record in enumerate(made):
@@ -73,7 +76,7 @@ def score(task: WorldTask, ctx: InMemoryContext, _outcome: str) -> Mapping[str, 
 
 
 def _list_records(ctx: InMemoryContext) -> Sequence[MemoryRecord]:
-    """Return the records of all calls. The verifier reads them after each one."""
+    """Return the records that the verifier read last: of all calls, or of all but the last if that ended the run."""
     return next((inputs.memory for role, inputs in reversed(ctx.role_inputs) if role == "verifier"), ())
 
 
