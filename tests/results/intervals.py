@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 from offing.core.confidence_interval import find_student_quantile
 
+ROUNDING = 1e-9
+"""Values that are closer than this differ by rounding alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mean:
     value: float
     half: float | None
-    """Half of the interval's width. `None` means that there is only one seed."""
+    """Half of the interval's width. `None` means that there is none: one seed, or all seeds have the same value, which
+    says nothing of how far another seed would be from it."""
     seeds: int
 
     @property
@@ -35,7 +39,7 @@ class Mean:
 
     @property
     def detectable(self) -> float | None:
-        """The difference that as many seeds with this spread show in 80 of 100 cases. `None` with a single seed.
+        """The difference that as many seeds with this spread show in 80 of 100 cases. `None` without an interval.
 
         It is meaningful for a mean of paired differences. Shown means that its interval lies above 0.
         """
@@ -49,8 +53,8 @@ def mean_of(values: Sequence[float]) -> Mean | None:
     """Return the mean. `None` means that there are no values."""
     if not values:
         return None
-    if len(values) == 1:
-        return Mean(values[0], None, 1)
+    if max(values) - min(values) < ROUNDING:
+        return Mean(values[0], None, len(values))
     error = statistics.stdev(values) / math.sqrt(len(values))
     return Mean(statistics.fmean(values), find_student_quantile(0.975, len(values) - 1) * error, len(values))
 

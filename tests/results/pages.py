@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MARK = "<!-- figures: written by `make results` -->"
 
+NO_SPREAD = "no spread"
+"""Stands for the interval where all seeds have the same value."""
+
 
 def write(experiment: Experiment, runs: Sequence[Finished], folder: Path) -> Path:
     """Write the page and its chart. The part above the mark of an existing page is kept."""
@@ -38,6 +41,7 @@ def write_below_mark(page: Path, text: str, first_prose: str = "") -> Path:
 def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
     """Return the part of the page below the mark."""
     curves = [one.curve for one in runs]
+    tables = [*(part for line in experiment.read(curves) for part in _wrapped(line)), "", *_table(experiment, runs)]
     return "\n".join(
         [
             *_paragraph(f"**Claim.** {experiment.claim}"),
@@ -46,12 +50,10 @@ def render_metrics(experiment: Experiment, runs: Sequence[Finished]) -> str:
             "",
             f"![{experiment.title}]({experiment.name}.svg)",
             "",
-            *(part for line in experiment.read(curves) for part in _wrapped(line)),
-            "",
-            *_table(experiment, runs),
+            *tables,
             *_detectable_table(experiment, runs),
             *(_paragraph(_tested(experiment.overlap())) if experiment.overlap else []),
-            *_paragraph(_how_sure(sorted({curve.seed for curve in curves}))),
+            *_paragraph(_how_sure(sorted({curve.seed for curve in curves}), NO_SPREAD in "".join(tables))),
             *_paragraph(f"{_minutes(runs)}{_missing(experiment, runs)}"),
         ]
     )
@@ -112,7 +114,7 @@ def _tested(overlap: "Overlap") -> str:
     )
 
 
-def _how_sure(seeds: Sequence[int]) -> str:
+def _how_sure(seeds: Sequence[int], some_equal: bool) -> str:
     apart = [str(seed) for seed in seeds]
     whole = len(seeds) > 3 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
     named = f"{apart[0]} to {apart[-1]}" if whole else ", ".join(apart)
@@ -121,7 +123,8 @@ def _how_sure(seeds: Sequence[int]) -> str:
         return f"Only seed {named} was run, so there is no interval, and another seed may give another result."
     wide = " With three seeds, they are wide: 4.3 standard errors to each side." if len(seeds) == 3 else ""
     intervals = f"Tables show means over seeds {named} with 95 % confidence intervals (Student's t over seeds)."
-    return f"{lines} {intervals} Differences are paired by seed.{wide}"
+    equal = " Where all seeds have the same value, there is no interval." if some_equal else ""
+    return f"{lines} {intervals} Differences are paired by seed.{wide}{equal}"
 
 
 def render_mean(mean: Mean | None, *, share: bool = False, signed: bool = False, digits: int = 2) -> str:
@@ -131,7 +134,7 @@ def render_mean(mean: Mean | None, *, share: bool = False, signed: bool = False,
     sign = "+" if signed else ""
     value = f"{mean.value:{sign},.{digits}f}"
     if mean.half is None:
-        return value
+        return value if mean.seeds == 1 else f"{value} ({NO_SPREAD})"
     low, high = (max(0.0, mean.low), min(1.0, mean.high)) if share else (mean.low, mean.high)
     return f"{value} ({low:{sign},.{digits}f} to {high:{sign},.{digits}f})"
 

@@ -46,15 +46,18 @@ def corridor(arm: str, seed: int, there: int) -> Curve:
 
 @pytest.mark.parametrize(
     ("needed", "verdict"),
-    [((300, 400), "| -200 (-200 to -200) | yes |"), ((700, 800), "| +200 (+200 to +200) | **no, more** |")],
+    [
+        ((100, 200, 400), "| -267 (-410 to -123) | yes |"),
+        ((700, 800, 800), "| +267 (+123 to +410) | **no, more** |"),
+    ],
 )
-def test_who_needs_fewer_episodes_is_read_from_the_curves(needed: tuple[int, int], verdict: str) -> None:
+def test_who_needs_fewer_episodes_is_read_from_the_curves(needed: tuple[int, ...], verdict: str) -> None:
     curves = [corridor("hierarchical", seed, there) for seed, there in enumerate(needed)]
-    flat = [corridor("flat", 0, 500), corridor("flat", 1, 600)]
+    flat = [corridor("flat", seed, 400 + 100 * seed) for seed in range(3)]
     lines = hae_episodes.read([*curves, *flat])
     assert sum(line.endswith(verdict) for line in lines) == len(hae_episodes.RATES)
-    never = hae_episodes.read([*curves, *flat, corridor("flat", 2, 5000)])
-    assert f"{len(hae_episodes.RATES)} of {5 * len(hae_episodes.RATES)} learners" in never[-1]
+    never = hae_episodes.read([*curves, *flat, corridor("flat", 3, 5000)])
+    assert f"{len(hae_episodes.RATES)} of {7 * len(hae_episodes.RATES)} learners" in never[-1]
 
 
 def test_variance_is_compared_at_the_same_lambda() -> None:

@@ -31,7 +31,8 @@ def test_the_page_has_the_claim_the_picture_the_reading_and_the_table() -> None:
     assert "Ours is better than the other." in text
     assert "![An invented comparison](invented.svg)" in text
     assert "6 curves were read." in text
-    assert "| right answers | 0.44 (0.34 to 0.54) | 0.24 (0.14 to 0.34) | +0.20 (+0.20 to +0.20) |" in text
+    assert "| right answers | 0.44 (0.34 to 0.54) | 0.24 (0.14 to 0.34) | +0.20 (no spread) |" in text
+    assert "same value, there is no interval" in " ".join(text.split())
     assert "4.3 standard errors" in text
     assert "6 runs; the longest took 2.5 minutes. Commits: abc1234." in text
 
@@ -47,10 +48,17 @@ def test_intervals_are_students_over_seeds_and_pairs_are_those_that_both_have() 
     mean = mean_of([1.0, 2.0, 3.0])
     assert mean is not None
     assert (mean.low, mean.high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
-    gap = paired({0: 5.0, 1: 7.0, 9: 100.0}, {0: 1.0, 1: 3.0, 8: 0.0})
+    gap = paired({0: 5.0, 1: 8.0, 9: 100.0}, {0: 1.0, 1: 3.0, 8: 0.0})
     assert gap is not None
-    assert (gap.value, gap.half, gap.seeds, gap.settled) == (4.0, 0.0, 2, 1)
+    assert (gap.value, gap.seeds, gap.settled) == (4.5, 2, 0)
     assert paired({0: 1.0}, {1: 1.0}) is None
+
+
+def test_equal_values_have_no_interval_and_settle_nothing() -> None:
+    gap = paired({0: 0.3, 1: 0.4}, {0: 0.1, 1: 0.2})
+    assert gap is not None
+    assert (gap.half, gap.settled, gap.detectable) == (None, 0, None)
+    assert pages.render_mean(gap, signed=True) == "+0.20 (no spread)"
 
 
 def test_published_pages_show_the_curves_of_the_repository() -> None:
