@@ -65,13 +65,13 @@ def score(task: WorldTask, ctx: InMemoryContext, _outcome: str) -> Mapping[str, 
 
     Both shares are 0 if no call was made.
     """
-    made = _list_records(ctx)
+    records = _list_records(ctx)
     needed, repeated = 0, 0
-    for n, record in enumerate(made):
-        missing = find_missing_look_ups(task.question, list_learned_facts(made[:n]))
+    for n, record in enumerate(records):
+        missing = find_missing_look_ups(task.question, list_learned_facts(records[:n]))
         needed += record.args in [build_args(look_up) for look_up in missing]
-        repeated += any((record.tool, record.args) == (earlier.tool, earlier.args) for earlier in made[:n])
-    count = max(1, len(made))
+        repeated += any((record.tool, record.args) == (earlier.tool, earlier.args) for earlier in records[:n])
+    count = max(1, len(records))
     return {"reward": float(is_right(task, ctx)), "needed": needed / count, "repeated": repeated / count}
 
 
