@@ -340,7 +340,10 @@ def _tools(graph_setup: GraphSetup, spec: PlannedRollout) -> dict[str, Handler]:
 
 
 def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> list[Played]:
-    episodes = [_trajectory_metadata(spec, ctx) for spec, ctx in zip(planned, contexts, strict=True)]
+    scores = [_scored(spec, ctx) for spec, ctx in zip(planned, contexts, strict=True)]
+    episodes = [
+        _trajectory_metadata(spec, ctx, own["reward"]) for spec, ctx, own in zip(planned, contexts, scores, strict=True)
+    ]
     turned = [_ended(ctx.turned, episode.outcome) for ctx, episode in zip(contexts, episodes, strict=True)]
     rows = rows_of(episodes, turned)
     return [
@@ -349,13 +352,13 @@ def _results(planned: Sequence[PlannedRollout], contexts: Sequence[Rollout]) -> 
             TrainingRollout(episode, tuple(own)),
             ctx.turns,
             tuple(len(t.trace.prompt_ids) for t in ctx.turned),
-            _scored(spec, ctx),
+            scored,
         )
-        for spec, ctx, episode, own in zip(planned, contexts, episodes, rows, strict=True)
+        for spec, ctx, episode, own, scored in zip(planned, contexts, episodes, rows, scores, strict=True)
     ]
 
 
-def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetadata:
+def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout, reward: float) -> TrajectoryMetadata:
     """Finalize a rollout as the platform does: every ending is scored by its short answer."""
     assert ctx.flow is not None
     reason = StopReason(ctx.report.stop_reason)
@@ -370,7 +373,7 @@ def _trajectory_metadata(spec: PlannedRollout, ctx: Rollout) -> TrajectoryMetada
         status=RunStatus.DONE,
         stop_reason=reason,
         outcome=classify_outcome(RunStatus.DONE, reason),
-        reward=_scored(spec, ctx)["reward"],
+        reward=reward,
         created_at=EPOCH,
         started_at=EPOCH,
         ended_at=EPOCH,

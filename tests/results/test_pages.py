@@ -48,9 +48,10 @@ def test_intervals_are_students_over_seeds_and_pairs_are_those_that_both_have() 
     mean = mean_of([1.0, 2.0, 3.0])
     assert mean is not None
     assert (mean.low, mean.high) == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
-    gap = paired({0: 5.0, 1: 8.0, 9: 100.0}, {0: 1.0, 1: 3.0, 8: 0.0})
+    gap = paired({0: 5.0, 1: 7.5, 9: 100.0}, {0: 1.0, 1: 3.0, 8: 0.0})
     assert gap is not None
-    assert (gap.value, gap.seeds, gap.settled) == (4.5, 2, 0)
+    assert (gap.value, gap.seeds, gap.settled) == (4.25, 2, 1)
+    assert gap.half == pytest.approx(12.7062 * 0.25, rel=1e-4)
     assert paired({0: 1.0}, {1: 1.0}) is None
 
 

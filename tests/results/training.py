@@ -187,7 +187,7 @@ def by_hops(played: Sequence[Played], mode: str) -> dict[str, float]:
     for hops in sorted({one.task.hops for one in played}):
         own = [one for one in played if one.task.hops == hops]
         results[f"{mode}_success_{hops}"] = fmean(float(one.reward > 0) for one in own)
-        for name in own[0].scores.keys() - {"reward"}:
+        for name in (name for name in own[0].scores if name != "reward"):
             results[f"{mode}_{name}_{hops}"] = fmean(one.scores[name] for one in own)
     return results
 

@@ -152,7 +152,8 @@ class LiveBus:
         self._pubsub: PubSub | None = None
         self._command_tasks: set[asyncio.Task[None]] = set()
         self._paused_until = 0.0
-        self._failing = self._is_closed = False
+        self._failing = False
+        self._is_closed = False
         self.is_closing = False
         """True if this process is shutting down; subscribers should stop."""
         self._skipped = SkippedMessages("live updates")

@@ -17,6 +17,7 @@ MALFORMED_MESSAGE_ERRORS = (ValueError, KeyError, TypeError)
 """Errors raised when a malformed message is parsed."""
 
 PROBE_CHANNEL = "offing:live"
+"""A channel without messages. Redis confirms its subscription when a connection is ready."""
 
 _STREAM_CHANNEL = "offing:stream:"
 
@@ -71,6 +72,7 @@ BusEvent = StepsEvent | ActionEvent | DraftEvent | StreamMessage | ResyncEvent
 
 
 def run_channel_name(tenant_id: UUID, run_id: UUID) -> str:
+    """Return the name of the channel of a run's events."""
     return f"offing:live:{tenant_id}:{run_id}"
 
 
@@ -80,10 +82,12 @@ def stream_channel_name(tenant_id: UUID, thread_id: UUID) -> str:
 
 
 def build_action_key(tenant_id: UUID, run_id: UUID) -> str:
+    """Return the key of what a run is doing now."""
     return f"offing:doing:{tenant_id}:{run_id}"
 
 
 def build_draft_index_key(tenant_id: UUID, run_id: UUID) -> str:
+    """Return the key of the drafts of a run, by the id of their call."""
     return f"offing:drafts:{tenant_id}:{run_id}"
 
 
@@ -93,10 +97,12 @@ def build_draft_key(tenant_id: UUID, run_id: UUID, draft: AnswerDraft) -> str:
 
 
 def encode_draft(draft: AnswerDraft) -> list[Any]:
+    """Return the values of a draft, without its text, for JSON."""
     return [draft.call_id, draft.fence, draft.attempt, draft.role, draft.label, draft.is_unverified]
 
 
 def decode_draft(encoded: list[Any]) -> AnswerDraft:
+    """Reverse `encode_draft`. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
     call_id, fence, attempt, role, label, is_unverified = encoded
     if not all(isinstance(text, str) for text in (call_id, role, label)) or type(is_unverified) is not bool:
         raise TypeError("a field of a draft has the wrong type")
@@ -120,6 +126,7 @@ def _decode_draft_end(encoded: list[Any]) -> DraftEnd:
 
 
 def encode_step(step: Step) -> list[Any]:
+    """Return the values of a step, without its payload, for JSON."""
     summary = summarize_step(step)
     return [
         step.seq, step.kind, step.title, step.label, step.detail, step.ok, step.ms, step.tokens, step.turn, step.at,
@@ -153,6 +160,7 @@ def _is_summary_value(value: object) -> bool:
 
 
 def decode_action(encoded: dict[str, Any] | None) -> CurrentAction | None:
+    """Return the action of a message or key. Raises one of `MALFORMED_MESSAGE_ERRORS`."""
     if encoded is None:
         return None
     text, since = encoded["text"], datetime.fromisoformat(encoded["since"])
