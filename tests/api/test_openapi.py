@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Mount
 from offing.api import schemas
 from offing.api.app import create_app
 from offing.api.examples import EXAMPLES
-from offing.api.schemas import Problem
+from offing.api.schemas.base import Problem
 from offing.settings import Settings
 from tests.api.conftest import Api
 
@@ -48,7 +48,7 @@ def test_the_committed_document_is_that_of_the_code() -> None:
     )
 
 
-ROOMS = (schemas, *(import_module(f"{schemas.__name__}.{one.name}") for one in iter_modules(schemas.__path__)))
+ROOMS = [import_module(f"{schemas.__name__}.{one.name}") for one in iter_modules(schemas.__path__)]
 
 
 def test_every_example_has_its_shape() -> None:

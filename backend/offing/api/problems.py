@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from offing.api.coded_texts import serialize_problem_texts
-from offing.api.schemas import Problem
+from offing.api.schemas.base import Problem
 from offing.api.shared_headers import hide_token
 from offing.core.errors import Conflict, InvalidInput, NotFound, OffingError, Unauthorized, Unavailable
 

@@ -12,44 +12,38 @@ from offing.api.coded_texts import (
     serialize_run_texts,
     serialize_step_text,
 )
-from offing.api.schemas import (
-    AnswerDraftOut,
-    BudgetIn,
+from offing.api.schemas.library import LibraryStatusOut, PassageOut, SearchHitOut, SourceOut, VectorCoverageOut
+from offing.api.schemas.platform import ModelDetailsOut, TenantOut
+from offing.api.schemas.reports import (
     CitationOut,
     CitedSourceOut,
     ClaimCheckOut,
     ConflictOut,
-    FollowUpOut,
     FollowUpOutcomeOut,
     JudgmentOut,
-    LibraryStatusOut,
-    LiveStatusOut,
-    MarkOut,
-    ModelDetailsOut,
-    PassageOut,
-    RatingOut,
     ReportOut,
     RevisionOut,
+    SectionOut,
+    SentenceOut,
+    VersionOfOut,
+)
+from offing.api.schemas.run_requests import BudgetIn, ScopeIn
+from offing.api.schemas.runs import (
+    AnswerDraftOut,
+    FollowUpOut,
+    LiveStatusOut,
+    MarkOut,
+    RatingOut,
     RunDeletionOut,
     RunDetail,
     RunMatchOut,
     RunOut,
     RunPage,
-    ScopeIn,
-    SearchHitOut,
-    SectionOut,
-    SentenceOut,
-    SourceOut,
-    StepDetail,
-    StepOut,
-    StepSummaryOut,
-    TenantOut,
     ThreadOut,
     TokenDetailsOut,
     UsageOut,
-    VectorCoverageOut,
-    VersionOfOut,
 )
+from offing.api.schemas.steps import StepDetail, StepOut, StepSummaryOut
 from offing.core.answer_draft import DraftPart
 from offing.core.claim_table import list_marks
 from offing.core.langgraph_run import LANGGRAPH

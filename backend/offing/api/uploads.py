@@ -17,7 +17,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from offing.api import serializers
 from offing.api.problems import ProblemError, sanitize_for_response
-from offing.api.schemas import UploadedFileOut
+from offing.api.schemas.library import UploadedFileOut
 from offing.api.strict_request import check_no_nul
 from offing.library.readers import DocumentReaderPool
 from offing.services import ingestion, library

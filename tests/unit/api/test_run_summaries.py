@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter
 
-from offing.api.schemas import RunOut, UsageOut
+from offing.api.schemas.runs import RunOut, UsageOut
 from offing.api.serializers import serialize_run_summary
 from offing.storage.run_summaries import RunSummary
 from offing.storage.runs import run_from_row

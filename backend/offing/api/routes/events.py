@@ -11,7 +11,8 @@ from offing.api.auth import Caller, CurrentCaller
 from offing.api.dependencies import AppDependencies, Deps
 from offing.api.feed import RunEventFeed
 from offing.api.routes.responses import EVENT_STREAM_RESPONSES, RUN_NOT_FOUND, TOO_MANY_STREAMS, describe_problems
-from offing.api.schemas import AnswerDraftList, FullStepPage, StepDetail, StepPage
+from offing.api.schemas.runs import AnswerDraftList
+from offing.api.schemas.steps import FullStepPage, StepDetail, StepPage
 from offing.api.strict_route import StrictRoute
 from offing.core.step import StepKind
 from offing.services import run_summaries

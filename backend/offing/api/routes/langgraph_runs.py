@@ -10,9 +10,9 @@ from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.langgraph import build_context
 from offing.api.routes.responses import BODY_TOO_LARGE, describe_problems
-from offing.api.schemas import RunOut
 from offing.api.schemas.input_requests import InputResponseIn, build_input_response, check_decisions
 from offing.api.schemas.langgraph_runs import LangGraphRunOut, serialize_langgraph_run
+from offing.api.schemas.runs import RunOut
 from offing.api.strict_route import StrictRoute
 from offing.core.langgraph_config import HttpSettings
 from offing.services import langgraph_run_views, run_summaries

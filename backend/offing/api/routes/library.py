@@ -10,7 +10,7 @@ from offing.api import serializers
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import SOURCE_NOT_FOUND, UPLOAD_RESPONSES, describe_problems
-from offing.api.schemas import (
+from offing.api.schemas.library import (
     ErasureOut,
     LibraryStatusOut,
     PassageOut,

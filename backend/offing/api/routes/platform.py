@@ -14,7 +14,7 @@ from offing.api.auth import CurrentCaller
 from offing.api.coded_texts import serialize_offer_texts
 from offing.api.dependencies import AppDependencies, Deps
 from offing.api.routes.responses import BODY_TOO_LARGE
-from offing.api.schemas import EngineOut, GraphEdgeOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
+from offing.api.schemas.platform import EngineOut, GraphEdgeOut, GraphOut, HealthOut, McpServerOut, TenantIn, TenantOut
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import Unavailable
 from offing.models import engine_discovery

@@ -10,8 +10,8 @@ from offing.api import serializers
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import BODY_TOO_LARGE, RUN_NOT_FOUND, describe_problems
-from offing.api.schemas import ReportChangesOut, ReportOut
 from offing.api.schemas import report_versions as schemas
+from offing.api.schemas.reports import ReportChangesOut, ReportOut
 from offing.api.strict_route import StrictRoute
 from offing.services import report_versions
 from offing.services.report_versions import NewVersion

@@ -10,7 +10,8 @@ from offing.api import serializers
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import BODY_TOO_LARGE, Responses, describe_problems
-from offing.api.schemas import RatingIn, RatingOut, ReportOut
+from offing.api.schemas.reports import ReportOut
+from offing.api.schemas.runs import RatingIn, RatingOut
 from offing.api.strict_route import StrictRoute
 from offing.services import ratings, report_export, reports
 

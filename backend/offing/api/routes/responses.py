@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from offing.api.schemas import Problem
+from offing.api.schemas.base import Problem
 
 Responses = dict[int | str, dict[str, Any]]
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Response
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import RUN_NOT_FOUND, Responses, describe_problems
-from offing.api.schemas import RunFileList, RunFileOut
+from offing.api.schemas.runs import RunFileList, RunFileOut
 from offing.api.strict_route import StrictRoute
 from offing.services import run_files
 from offing.storage.run_files import RunFileRow

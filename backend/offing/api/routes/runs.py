@@ -18,23 +18,10 @@ from offing.api.routes.responses import (
     TOO_MANY_STREAMS,
     describe_problems,
 )
-from offing.api.schemas import (
-    BudgetIn,
-    CancelIn,
-    CreationTime,
-    ForkIn,
-    RunChangeIn,
-    RunCountsOut,
-    RunDeletionOut,
-    RunDetail,
-    RunIn,
-    RunOut,
-    RunPage,
-    ScopeIn,
-    StepOut,
-    UserMessageIn,
-)
-from offing.api.schemas.runs import RunTreeOut, serialize_run_tree
+from offing.api.schemas.run_requests import BudgetIn, CancelIn, CreationTime, ForkIn, RunIn, ScopeIn, UserMessageIn
+from offing.api.schemas.run_tree import RunTreeOut, serialize_run_tree
+from offing.api.schemas.runs import RunChangeIn, RunCountsOut, RunDeletionOut, RunDetail, RunOut, RunPage
+from offing.api.schemas.steps import StepOut
 from offing.api.strict_route import StrictRoute
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, RunStatus

@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse
 from offing.api.auth import SESSION_COOKIE, CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import describe_problems
-from offing.api.schemas import SessionOut
+from offing.api.schemas.platform import SessionOut
 from offing.api.strict_route import StrictRoute
 from offing.core.errors import InvalidInput, OffingError, Unauthorized, Unavailable
 from offing.services import access, tenants

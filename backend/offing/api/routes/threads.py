@@ -9,7 +9,7 @@ from offing.api import serializers
 from offing.api.auth import CurrentCaller
 from offing.api.dependencies import Deps
 from offing.api.routes.responses import describe_problems
-from offing.api.schemas import ThreadOut, ThreadPage
+from offing.api.schemas.runs import ThreadOut, ThreadPage
 from offing.api.strict_route import StrictRoute
 from offing.services import threads
 

@@ -6,7 +6,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, BudgetIn, ScopeIn
+from offing.api.schemas.base import ApiModel
+from offing.api.schemas.run_requests import BudgetIn, ScopeIn
 from offing.core.interaction import Interaction
 from offing.core.model import EngineConfig, hide_options
 from offing.core.report_style import ReportStyle

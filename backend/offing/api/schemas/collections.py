@@ -6,7 +6,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, ErasureOut
+from offing.api.schemas.base import ApiModel
+from offing.api.schemas.library import ErasureOut
 from offing.services.collections import MAX_MOVED_SOURCES, Collection, CollectionDeletion
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from offing.api.coded_texts import TEXTS, RunTextOut, serialize_run_texts
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.errors import InvalidInput
 from offing.core.input_request import (
     MAX_PLAN_STEPS,

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from offing.api.coded_texts import TEXTS, OfferTextOut, serialize_offer_texts
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.check import Check, CheckCode
 from offing.mcp.tool_changes import ToolChange, ToolChangeKind
 from offing.services.mcp_settings import McpSetup, ServerListing, ServerState, ToolDescription

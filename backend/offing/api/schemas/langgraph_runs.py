@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.api.schemas.input_requests import ResponseFormOut, serialize_form
 from offing.services.langgraph_run_views import LangGraphRunView, WaitingInterrupt
 

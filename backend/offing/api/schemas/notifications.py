@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field
 
-from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.base import ApiModel, Page
 from offing.core.webhook import EVENT_KINDS, EventKind
 from offing.services.notifications import MAX_COUNTED, NotificationList
 from offing.services.webhooks import CreatedWebhook, WebhookRequest

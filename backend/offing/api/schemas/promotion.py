@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.base import ApiModel, Page
 from offing.api.schemas.rollouts import PolicyVersionOut
 from offing.core.confidence_interval import Moments, find_mean_interval
 from offing.services.promotion_gate import GateResult, GateRules, Guard, PairedComparison, merge_guards

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.model import EngineConfig
 from offing.core.prompt_library import Case, Experience
 from offing.services.prompt_distillation import (

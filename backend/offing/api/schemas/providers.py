@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.model import EngineConfig
 from offing.core.run import Depth
 from offing.models.call_limits import MAX_CONCURRENT_CALLS

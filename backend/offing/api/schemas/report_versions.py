@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.base import ApiModel, Page
 from offing.core.report import Evidence, Layout
 from offing.core.report_edit import (
     CitationChoice,

@@ -10,7 +10,8 @@ from uuid import UUID
 
 from pydantic import Field, StringConstraints, model_validator
 
-from offing.api.schemas import ApiModel, BudgetIn, Page
+from offing.api.schemas.base import ApiModel, Page
+from offing.api.schemas.run_requests import BudgetIn
 from offing.core.judge_budget import JudgeBudget, JudgeUsage
 from offing.core.model import EngineConfig, hide_options
 from offing.core.run import RunStatus, StopReason

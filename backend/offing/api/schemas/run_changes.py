@@ -4,7 +4,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, Problem, RunChangeIn, RunDeletionOut, RunOut
+from offing.api.schemas.base import ApiModel, Problem
+from offing.api.schemas.runs import RunChangeIn, RunDeletionOut, RunOut
 
 MAX_CHANGED_RUNS = 200
 """Maximum number of runs of one request."""

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.base import ApiModel, Page
 from offing.core.plan_outline import MAX_PLAN_ITEM_CHARS, MAX_PLAN_ITEMS, PlanItem
 from offing.core.run_sources import RunSource, SourceState
 from offing.services.plan_outlines import ChangeState, ItemState, OutlineChange, OutlineItem, RunPlan

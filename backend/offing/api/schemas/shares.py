@@ -7,14 +7,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from offing.api.coded_texts import TEXTS, PositionTextOut, RunTextOut
-from offing.api.schemas import (
-    ApiModel,
-    ClaimCheckOut,
-    ConflictOut,
-    Page,
-    SectionOut,
-    SentenceOut,
-)
+from offing.api.schemas.base import ApiModel, Page
+from offing.api.schemas.reports import ClaimCheckOut, ConflictOut, SectionOut, SentenceOut
 from offing.api.serializers import serialize_report
 from offing.core.bibliography import find_web_address
 from offing.core.claim_table import ClaimAnalysis

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.tool import SideEffect, ToolSpec
 from offing.core.tool_policy import ToolPolicy
 from offing.core.tool_policy.trial import TrialOutcome

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel, Page
+from offing.api.schemas.base import ApiModel, Page
 from offing.api.schemas.rollouts import JudgeUsageOut, serialize_judge_usage
 from offing.services import prompt_distillation
 from offing.services.training_jobs import JobWithLedger

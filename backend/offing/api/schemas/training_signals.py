@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.training_signal import SignalKind, TextOrigin, TrainingSignal
 from offing.services.run_tasks import RunTask, TaskSet, TaskSetRequest
 from offing.storage.training_signals import TrainingConsent

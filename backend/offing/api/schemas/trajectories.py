@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from offing.api.schemas import ApiModel
+from offing.api.schemas.base import ApiModel
 from offing.core.trajectory_records import LocatedSpan, RewardScore, RoleCallRecord, SegmentInfo, TokenRecord
 from offing.services.token_texts import TokenTexts
 from offing.services.trajectories import ReadableTrajectory
