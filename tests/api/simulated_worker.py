@@ -12,9 +12,9 @@ from offing.core.tool import SourceSpan
 from offing.core.usage import UsageDelta
 from offing.services import ingestion, library
 from offing.services.runs import draft_end_step
-from offing.storage import reports, runs, steps
+from offing.storage import claims, reports, steps
+from offing.storage.claims import Release
 from offing.storage.pool import Database
-from offing.storage.runs import Release
 from tests.documents import ingest_uploads
 
 TERM = 30.0
@@ -29,7 +29,7 @@ class SimulatedWorker:
     live: LiveBus
 
     async def claim(self, run_id: UUID) -> FencingToken:
-        claim = await runs.claim_run(self.database, run_id, "hands", TERM)
+        claim = await claims.claim_run(self.database, run_id, "hands", TERM)
         assert claim is not None
         return claim.fence
 
@@ -49,7 +49,7 @@ class SimulatedWorker:
         reason = StopReason.ANSWERED if status is RunStatus.DONE else StopReason.GRAPH_ERROR
         async with self.database.transaction(self.tenant) as connection:
             created = await steps.append_steps(connection, fence, TERM, [draft_end_step(status, reason)], UsageDelta())
-            await runs.release_run(connection, fence, Release(status, reason))
+            await claims.release_run(connection, fence, Release(status, reason))
         if tell:
             await self.live.publish_steps(self.tenant, fence.run_id, created)
 

@@ -12,9 +12,9 @@ from offing.core.run import CancelMode, FencingToken, RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
 from offing.services.runs import cancel_run
-from offing.storage import input_requests, runs, steps
+from offing.storage import claims, input_requests, steps
+from offing.storage.claims import Release
 from offing.storage.input_requests import NewInputRequest
-from offing.storage.runs import Release
 from tests.api.conftest import Api
 from tests.api.simulated_worker import TERM
 from tests.api.sse import Stream, following
@@ -54,7 +54,7 @@ async def waiting(api: Api, *askings: InputPrompt) -> tuple[UUID, list[int]]:
     numbers = [await append_request(api, fence, prompt) for prompt in askings]
     async with api.database.transaction(api.tenant) as connection:
         release = Release(RunStatus.WAITING, waiting_for="a person's answer")
-        await runs.release_run(connection, fence, release)
+        await claims.release_run(connection, fence, release)
     return run, numbers
 
 

@@ -12,8 +12,8 @@ import pytest
 from offing.core.run import RunStatus
 from offing.core.step import StepDraft, StepKind
 from offing.models.accepted_servers import ACCEPTED_SERVERS_VARIABLE, accept_server
-from offing.storage import runs
-from offing.storage.runs import Release
+from offing.storage import claims
+from offing.storage.claims import Release
 from tests.api.conftest import Api
 
 
@@ -245,7 +245,7 @@ async def test_a_wait_counts_from_when_it_began_and_not_from_when_the_run_was_ma
         async with api.database.transaction(api.tenant) as connection:
             # With a time from which on a worker may look again, as for a run that waits for an answer with a due date.
             release = Release(status, waiting_for=waiting_for, wait_seconds=0)
-            await runs.release_run(connection, fence, release)
+            await claims.release_run(connection, fence, release)
 
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("update app.run set created_at = created_at - interval '1 hour', started_at = created_at")

@@ -20,7 +20,7 @@ from offing.models.policy_folder import PolicyHashes
 from offing.services import access, policies, prompt_library
 from offing.services.policies import PolicyRegistration
 from offing.settings import Settings
-from offing.storage import runs, training_jobs
+from offing.storage import claims, training_jobs
 from offing.storage.training_jobs import CommittedStep
 from offing_workers.claimed_run import ClaimedRun
 from offing_workers.slice import Slice, SliceLimits
@@ -152,7 +152,7 @@ async def interrupted(api: Api) -> str:
     thread = (await api.http.post("/langgraph/threads", json={})).json()["thread_id"]
     body: dict[str, Any] = {"assistant_id": "approval", "input": {"topic": "go", "decisions": []}}
     run = (await api.http.post(f"/langgraph/threads/{thread}/runs", json=body)).json()["run_id"]
-    claim = await runs.claim_run(api.database, UUID(run), "worker", 600)
+    claim = await claims.claim_run(api.database, UUID(run), "worker", 600)
     assert claim is not None
     dependencies = api.app.state.dependencies
     work = Slice(

@@ -26,7 +26,7 @@ from offing.core.run import FencingToken
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
 from offing.local import ServerUrls
-from offing.storage import runs, steps
+from offing.storage import claims, steps
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from tests.bench.api_process import ApiProcess, create_key, open_api_process
@@ -67,7 +67,7 @@ async def add_run(database: Database) -> FencingToken:
     run_id = new_id()
     async with database.transaction(LOCAL_TENANT) as connection:
         await connection.execute(ADD_RUN, {"id": run_id, "tenant": LOCAL_TENANT})
-    claim = await runs.claim_run(database, run_id, "bench", LEASE_SECONDS)
+    claim = await claims.claim_run(database, run_id, "bench", LEASE_SECONDS)
     assert claim is not None
     return claim.fence
 

@@ -6,9 +6,10 @@ from offing.clock import new_id
 from offing.core.model import EngineConfig
 from offing.core.run import Budget, FencingToken
 from offing.core.step import CallKey, StepDraft, StepKind
-from offing.storage import runs, steps, threads
+from offing.storage import claims, runs, steps, threads
+from offing.storage.claims import Claim
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, NewRun, RunRow
+from offing.storage.runs import NewRun, RunRow
 
 TERM = 30.0
 
@@ -46,7 +47,7 @@ async def stored(database: Database, tenant_id: UUID, new: NewRun | None = None)
 async def claimed(database: Database, tenant_id: UUID, *, term: float = TERM) -> Claim:
     """A run in a worker's hands."""
     run = await stored(database, tenant_id)
-    claim = await runs.claim_run(database, run.id, "worker", term)
+    claim = await claims.claim_run(database, run.id, "worker", term)
     assert claim is not None
     return claim
 

@@ -19,9 +19,9 @@ from offing.core.tokens import CompletionSpan, SpanKind, TokenTrace
 from offing.core.trajectory import BoundaryReason
 from offing.core.usage import UsageDelta
 from offing.services.runs import draft_end_step
-from offing.storage import role_calls, runs, steps, threads
+from offing.storage import claims, role_calls, runs, steps, threads
+from offing.storage.claims import Release
 from offing.storage.pool import Database
-from offing.storage.runs import Release
 from tests.storage.builders import TERM, a_run
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -195,7 +195,7 @@ class Collected:
             await threads.insert_thread(connection, self.tenant, new.thread_id, "thread")
             await runs.insert_run(connection, self.tenant, new)
             await steps.append_external(connection, new.id, [StepDraft(StepKind.QUEUED, new.question)])
-        claim = await runs.claim_run(self.database, new.id, "worker", TERM)
+        claim = await claims.claim_run(self.database, new.id, "worker", TERM)
         assert claim is not None
         return RoleCallWriter(self.database, self.tenant, claim.fence)
 
@@ -203,7 +203,7 @@ class Collected:
         async with self.database.transaction(self.tenant) as connection:
             end = draft_end_step(RunStatus.DONE, StopReason.ANSWERED)
             await steps.append_steps(connection, fence, TERM, [end], UsageDelta())
-            await runs.release_run(connection, fence, Release(RunStatus.DONE, StopReason.ANSWERED))
+            await claims.release_run(connection, fence, Release(RunStatus.DONE, StopReason.ANSWERED))
 
     def score(self, run_id: UUID, scorer: str, value: float | None, *, failure: str = "", version: int = 1) -> None:
         with psycopg.connect(self.owner_url, autocommit=True) as owner:

@@ -7,10 +7,10 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from offing.core.run import RunStatus
-from offing.storage import erasure, retention, runs
+from offing.storage import claims, erasure, retention, runs
+from offing.storage.claims import Claim, Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, Release
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import TERM, a_run, claimed
 from tests.storage.graph_histories import AT, PLAYS, history, plain
@@ -30,14 +30,14 @@ async def played(pool: Database, claim: Claim, name: str, *, keep_latest: int | 
     await PLAYS[name][0]().compile(checkpointer=saver).ainvoke(INPUT[name], AT)
     async with pool.transaction(LOCAL_TENANT) as connection:
         await saver.flush(connection)
-        await runs.release_run(connection, claim.fence, Release(RunStatus.DONE))
+        await claims.release_run(connection, claim.fence, Release(RunStatus.DONE))
 
 
 async def next_claim(pool: Database, thread_id: UUID) -> Claim:
     """Another run of the thread."""
     async with pool.transaction(LOCAL_TENANT) as connection:
         run = await runs.insert_run(connection, LOCAL_TENANT, a_run(thread_id=thread_id))
-    claim = await runs.claim_run(pool, run.id, "worker", TERM)
+    claim = await claims.claim_run(pool, run.id, "worker", TERM)
     assert claim is not None
     return claim
 

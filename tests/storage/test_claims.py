@@ -8,11 +8,12 @@ from uuid import UUID, uuid4
 import psycopg
 
 from offing.core.run import RunStatus
-from offing.storage import runs
+from offing.storage import claims, runs
+from offing.storage.claims import Claim, NextClaim, Release
 from offing.storage.heartbeat import release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, NextClaim, Release, RunRow
+from offing.storage.runs import RunRow
 from tests.storage.builders import TERM, a_run, stored
 
 FILLED = """
@@ -39,7 +40,7 @@ async def claim_next(
     pool: Database, max_runs: int = 1, max_rollouts: int | None = None, *also: UUID
 ) -> list[NextClaim]:
     limit = max_runs if max_rollouts is None else max_rollouts
-    return await runs.claim_next_runs(pool, "worker", TERM, max_runs=max_runs, max_rollouts=limit, swept_run_ids=also)
+    return await claims.claim_next_runs(pool, "worker", TERM, max_runs=max_runs, max_rollouts=limit, swept_run_ids=also)
 
 
 async def next_ids(pool: Database, max_runs: int = 1, max_rollouts: int | None = None, *also: UUID) -> list[UUID]:
@@ -50,7 +51,7 @@ async def hand_back(
     pool: Database, claim: Claim, status: RunStatus = RunStatus.QUEUED, wait: float | None = None
 ) -> None:
     async with pool.transaction(claim.fence.tenant_id) as connection:
-        await runs.release_run(connection, claim.fence, Release(status, wait_seconds=wait))
+        await claims.release_run(connection, claim.fence, Release(status, wait_seconds=wait))
 
 
 async def row(pool: Database, run_id: UUID) -> RunRow:
@@ -154,7 +155,7 @@ async def test_a_run_whose_wait_is_over_is_swept_and_claimed(pool: Database) -> 
     id, later = await queued(pool), await queued(pool)
     for claimed, wait in zip(await claim_next(pool, 2), (0.0, 60.0), strict=True):
         await hand_back(pool, claimed.claim, RunStatus.WAITING, wait)
-    swept = await runs.sweep_overdue_runs(pool, 10, TERM)
+    swept = await claims.sweep_overdue_runs(pool, 10, TERM)
     assert swept == [id]
     assert await next_ids(pool, 2, 2, *swept, later) == [id]
     assert (await row(pool, later)).status is RunStatus.WAITING
@@ -164,11 +165,11 @@ async def test_a_run_whose_worker_crashed_is_claimed_in_its_class_and_others_kee
     pool: Database, app_url: str
 ) -> None:
     abandoned, live = await queued(pool, "rollout"), await queued(pool, "rollout")
-    (first,) = await runs.claim_next_runs(pool, "lost", TERM, max_runs=1, max_rollouts=1)
+    (first,) = await claims.claim_next_runs(pool, "lost", TERM, max_runs=1, max_rollouts=1)
     (second,) = await claim_next(pool)
     assert [run.claim.fence.run_id for run in (first, second)] == [abandoned, live]
     release_leases(app_url, "lost")
-    assert await runs.sweep_overdue_runs(pool, 0, TERM) == [abandoned]
+    assert await claims.sweep_overdue_runs(pool, 0, TERM) == [abandoned]
     assert await next_ids(pool, 2, 0, abandoned, live) == []
     (again,) = await claim_next(pool, 2, 2, abandoned, live)
     assert (again.claim.fence.run_id, again.claim.fence.number, again.claim.lease_expired) == (abandoned, 2, True)
@@ -177,7 +178,7 @@ async def test_a_run_whose_worker_crashed_is_claimed_in_its_class_and_others_kee
 async def claim_and_abandon(pool: Database, app_url: str, count: int, tenant_id: UUID = LOCAL_TENANT) -> list[UUID]:
     """Runs whose worker has ended, as they are swept."""
     ids = [await queued(pool, "interactive", tenant_id) for _ in range(count)]
-    taken = await runs.claim_next_runs(pool, "lost", TERM, max_runs=count, max_rollouts=0)
+    taken = await claims.claim_next_runs(pool, "lost", TERM, max_runs=count, max_rollouts=0)
     assert [run.claim.fence.run_id for run in taken] == ids
     release_leases(app_url, "lost")
     return ids
@@ -253,7 +254,7 @@ async def test_nothing_that_is_queued_is_swept_however_long_it_waits(pool: Datab
     await queued(pool)
     with psycopg.connect(owner_url, autocommit=True) as owner:
         owner.execute("update app.run set dispatched_at = dispatched_at - interval '1 day'")
-    assert await runs.sweep_overdue_runs(pool, 0, TERM) == []
+    assert await claims.sweep_overdue_runs(pool, 0, TERM) == []
 
 
 async def test_a_claim_reads_a_few_rows_of_a_long_queue(pool: Database, other_tenant: UUID, owner_url: str) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from offing.core.errors import LeaseLostError
 from offing.core.run import FencingToken, RunStatus
-from offing.storage import daily_spend, runs
+from offing.storage import claims, daily_spend
+from offing.storage.claims import Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Release
 from tests.storage.builders import claimed
 
 CENT = Decimal("0.01")
@@ -51,7 +51,7 @@ async def next_claim(pool: Database, fence: FencingToken, term: float) -> Fencin
     """The claim after `fence`, whose lease has passed, when its slice has begun."""
     claim = None
     while claim is None:
-        claim = await runs.claim_run(pool, fence.run_id, "another worker", term)
+        claim = await claims.claim_run(pool, fence.run_id, "another worker", term)
         await asyncio.sleep(0.02)
     assert claim.lease_expired
     for _ in range(2):  # an answer that is lost is a reason to do it again
@@ -123,12 +123,12 @@ async def test_a_slice_that_only_ends_releases_what_a_lost_claim_had_reserved(po
     assert await reserve(pool, expired, 5 * CENT)
     claim = None
     while claim is None:
-        claim = await runs.claim_run(pool, expired.run_id, "another worker", 0.2)
+        claim = await claims.claim_run(pool, expired.run_id, "another worker", 0.2)
     assert await reserve(pool, claim.fence, 2 * CENT)
     await settle_reservation(pool, expired, 5 * CENT, CENT)
     assert await day(pool) == (7 * CENT, CENT)
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.release_run(connection, claim.fence, Release(RunStatus.QUEUED))
+        await claims.release_run(connection, claim.fence, Release(RunStatus.QUEUED))
     assert await day(pool) == (0, CENT)
 
 

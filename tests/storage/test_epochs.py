@@ -15,11 +15,11 @@ from offing.core.run import FencingToken, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import SideEffect
 from offing.core.usage import UsageDelta
-from offing.storage import checkpoint_upgrade, child_runs, daily_spend, fencing_sql, intents, runs, steps
+from offing.storage import checkpoint_upgrade, child_runs, claims, daily_spend, fencing_sql, intents, steps
 from offing.storage.checkpoints import PostgresCheckpointStore
+from offing.storage.claims import Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import Release
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import TERM, a_step, claimed
 from tests.storage.test_checkpoints import a_checkpoint, put
@@ -29,7 +29,7 @@ CENT = Decimal("0.01")
 
 async def reopened(pool: Database, fence: FencingToken) -> FencingToken:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        return await runs.begin_epoch(connection, fence, TERM)
+        return await claims.begin_epoch(connection, fence, TERM)
 
 
 async def _flush(pool: Database, connection: Connection, fence: FencingToken) -> None:
@@ -78,7 +78,7 @@ WRITES: dict[str, Write] = {
     "a reservation": lambda _, c, f: daily_spend.reserve(c, f, CENT),
     "children": lambda _, c, f: child_runs.lock_parent(c, f),
     "another version": lambda _, c, f: checkpoint_upgrade.set_graph_version(c, f, "2"),
-    "the hand-back": lambda _, c, f: runs.release_run(c, f, Release(RunStatus.QUEUED)),
+    "the hand-back": lambda _, c, f: claims.release_run(c, f, Release(RunStatus.QUEUED)),
 }
 """Every way by which a claim writes to its run."""
 
@@ -101,7 +101,7 @@ def test_no_statement_checks_a_run_s_fence_without_its_epoch() -> None:
     folder = Path(fencing_sql.__file__).parent
     files = [file for file in folder.glob("*.py") if file.name not in ("fencing_sql.py", "training_jobs.py")]
     results = {file.name: count for file in files if (count := file.read_text().count("fence = %"))}
-    assert results == {"runs.py": 2, "daily_spend.py": 1}
+    assert results == {"claims.py": 2, "daily_spend.py": 1}
 
 
 async def test_a_new_epoch_waits_for_what_the_server_has_under_way_and_reads_it(pool: Database) -> None:
@@ -116,7 +116,7 @@ async def test_a_new_epoch_waits_for_what_the_server_has_under_way_and_reads_it(
 
     async def reading() -> list[str]:
         async with pool.transaction(LOCAL_TENANT) as connection:
-            await runs.begin_epoch(connection, fence, TERM)
+            await claims.begin_epoch(connection, fence, TERM)
             return [s.title for s in (await steps.load_journal(connection, fence.run_id, -2)).values()]
 
     writer = asyncio.create_task(an_append_that_nobody_waits_for())
@@ -149,7 +149,7 @@ async def test_only_the_owner_begins_an_epoch_and_a_claim_begins_with_the_first(
         await connection.execute("update run set lease_until = clock_timestamp() - interval '1 hour'")
     claim = None
     while claim is None:  # a server that has just started lets every lease live for one more term
-        claim = await runs.claim_run(pool, expired.run_id, "another worker", 0.1)
+        claim = await claims.claim_run(pool, expired.run_id, "another worker", 0.1)
     with pytest.raises(LeaseLostError):
         await reopened(pool, expired)
     async with pool.transaction(LOCAL_TENANT) as connection:
@@ -172,12 +172,12 @@ async def _new_epoch(pool: Database, fence: FencingToken) -> None:
 
 async def _handed_back(pool: Database, fence: FencingToken) -> None:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.release_run(connection, fence, Release(RunStatus.DONE))
+        await claims.release_run(connection, fence, Release(RunStatus.DONE))
 
 
 async def _released_and_settled(pool: Database, fence: FencingToken) -> None:
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.release_run(connection, fence, Release(RunStatus.QUEUED))
+        await claims.release_run(connection, fence, Release(RunStatus.QUEUED))
         await daily_spend.settle_reservation(connection, fence, CENT, Decimal(0), None)
 
 

@@ -13,11 +13,11 @@ from offing.core.run import FencingToken, RunStatus
 from offing.core.step import CallKey
 from offing.core.tool import SideEffect
 from offing.core.usage import UsageDelta
-from offing.storage import checkpoint_upgrade, child_runs, intents, runs, steps, training_jobs
+from offing.storage import checkpoint_upgrade, child_runs, claims, intents, steps, training_jobs
+from offing.storage.claims import Release
 from offing.storage.heartbeat import HeartbeatConnection, release_leases
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import Release
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import a_step, claimed
 from tests.storage.test_training_jobs import a_job
@@ -31,7 +31,7 @@ RELEASE = Release(RunStatus.QUEUED)
 
 WRITES: dict[str, Write] = {
     "append": lambda connection, fence: steps.append_steps(connection, fence, TERM, [a_step()], UsageDelta()),
-    "release": lambda connection, fence: runs.release_run(connection, fence, RELEASE),
+    "release": lambda connection, fence: claims.release_run(connection, fence, RELEASE),
     "intent": lambda connection, fence: intents.insert_intent(
         connection, fence, CallKey(1, "p", 0), "launch", {}, SideEffect.AT_MOST_ONCE
     ),
@@ -91,7 +91,7 @@ def beat(app_url: str, fence: FencingToken) -> int:
 
 
 async def swept(pool: Database) -> int:
-    return len(await runs.sweep_overdue_runs(pool, 0, TERM))
+    return len(await claims.sweep_overdue_runs(pool, 0, TERM))
 
 
 @pytest.mark.parametrize("write", WRITES)
@@ -110,7 +110,7 @@ async def test_a_worker_that_lost_a_run_to_another_claim_writes_nothing(
 ) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     clock.elapse(3 * TERM, watched=True)
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
     with pytest.raises(LeaseLostError):
         async with pool.transaction(LOCAL_TENANT) as connection:
             await WRITES[write](connection, claim.fence)
@@ -130,7 +130,7 @@ async def test_an_append_renews_a_lapsed_lease(pool: Database, clock: Clock) -> 
     async with pool.transaction(LOCAL_TENANT) as connection:
         await WRITES["append"](connection, claim.fence)
     assert clock.remaining() > TERM / 2
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is None
 
 
 async def test_a_heartbeat_renews_a_lapsed_lease_and_none_of_a_run_that_another_has_claimed(
@@ -141,7 +141,7 @@ async def test_a_heartbeat_renews_a_lapsed_lease_and_none_of_a_run_that_another_
     assert beat(app_url, claim.fence) == 1
     assert clock.remaining() > TERM / 2
     clock.elapse(3 * TERM, watched=True)
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
     assert beat(app_url, claim.fence) == 0
 
 
@@ -153,7 +153,7 @@ async def test_a_lapsed_lease_is_claimed_at_once_where_somebody_was_there_all_th
     await swept(pool)
     clock.elapse(3 * TERM, watched=True)
     assert await swept(pool) == 1
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
 
 
 async def test_after_a_gap_a_lapsed_lease_is_its_owners_for_one_more_term(
@@ -162,9 +162,9 @@ async def test_after_a_gap_a_lapsed_lease_is_its_owners_for_one_more_term(
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     await swept(pool)
     clock.elapse(3 * TERM, watched=False)
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None  # before anybody has noted the gap
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is None  # before anybody has noted the gap
     assert await swept(pool) == 0
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is None
     assert beat(app_url, claim.fence) == 1
     assert clock.remaining() > TERM / 2
 
@@ -178,7 +178,7 @@ async def test_an_owner_that_does_not_come_back_after_a_gap_loses_its_run_when_t
     assert await swept(pool) == 0
     clock.elapse(TERM, watched=True)
     assert await swept(pool) == 1
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is not None
 
 
 async def test_a_heartbeat_of_anybody_notes_the_gap(pool: Database, app_url: str, clock: Clock) -> None:
@@ -188,17 +188,17 @@ async def test_a_heartbeat_of_anybody_notes_the_gap(pool: Database, app_url: str
     clock.elapse(3 * TERM, watched=False)
     assert beat(app_url, first.fence) == 1
     assert await swept(pool) == 0
-    assert await runs.claim_run(pool, late.fence.run_id, "other", TERM) is None
+    assert await claims.claim_run(pool, late.fence.run_id, "other", TERM) is None
 
 
 async def test_leases_of_a_process_that_ended_are_released_and_no_others(pool: Database, app_url: str) -> None:
     claim = await claimed(pool, LOCAL_TENANT, term=TERM)
     await swept(pool)
     assert release_leases(app_url, "another") == 0
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is None
     assert release_leases(app_url, "worker") == 1
     assert await swept(pool) == 1
-    after = await runs.claim_run(pool, claim.fence.run_id, "other", TERM)
+    after = await claims.claim_run(pool, claim.fence.run_id, "other", TERM)
     assert after is not None
     assert (after.lease_expired, after.fence.number) == (True, claim.fence.number + 1)
     assert beat(app_url, claim.fence) == 0

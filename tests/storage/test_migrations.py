@@ -13,7 +13,7 @@ import pytest
 from offing.core.usage import UsageDelta
 from offing.local import ServerUrls
 from offing.packaged_files import get_migrations_dir
-from offing.storage import runs, steps
+from offing.storage import claims, steps
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.migrate import (
     CREATE_MIGRATION_TABLE,
@@ -326,7 +326,7 @@ async def works(result: ServerUrls) -> None:
     """A run of before is claimed, kept and appended to by the application's role, which may use new tables."""
     heart = HeartbeatConnection(result.app_url)
     async with Database(result.app_url, max_connections=2) as database:
-        claim = await runs.claim_run(database, RUN, "worker", TERM)
+        claim = await claims.claim_run(database, RUN, "worker", TERM)
         assert claim is not None
         assert [request.run_id for request in heart.renew_leases([claim.fence], TERM)] == [RUN]
         heart.close()

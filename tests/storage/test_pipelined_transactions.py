@@ -11,11 +11,11 @@ from psycopg.errors import DivisionByZero
 from offing.core.errors import LeaseLostError
 from offing.core.run import RunStatus
 from offing.core.usage import UsageDelta
-from offing.storage import runs, steps
+from offing.storage import claims, steps
 from offing.storage.buffered_pipeline import open_pipeline
+from offing.storage.claims import Claim, Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, Release
 from tests.storage.builders import TERM, a_step, claimed, older
 
 SET_TITLE = "update run set title = %s where id = %s"
@@ -54,7 +54,7 @@ async def write_after_append(pool: Database, claim: Claim) -> None:
 async def write_before_release(pool: Database, claim: Claim) -> None:
     async with pool.transaction(LOCAL_TENANT, pipelined=True) as connection:
         await connection.execute(SET_TITLE, ("late", claim.fence.run_id))
-        await runs.release_run(connection, claim.fence, Release(RunStatus.QUEUED))
+        await claims.release_run(connection, claim.fence, Release(RunStatus.QUEUED))
 
 
 @pytest.mark.parametrize("write", [write_after_append, write_before_release])

@@ -7,10 +7,10 @@ import pytest
 from offing.core.errors import LeaseLostError
 from offing.core.step import CallKey
 from offing.core.usage import UsageDelta
-from offing.storage import runs, steps
+from offing.storage import claims, runs, steps
+from offing.storage.claims import Claim
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
-from offing.storage.runs import Claim
 from offing.storage.steps import AlreadyRecordedError
 from tests.storage.builders import TERM, a_step, claimed, older
 
@@ -58,16 +58,16 @@ async def test_a_call_is_recorded_once(pool: Database) -> None:
 
 async def test_duplicate_notifications_claim_a_run_once(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    again = await asyncio.gather(*(runs.claim_run(pool, claim.fence.run_id, "other", TERM) for _ in range(20)))
+    again = await asyncio.gather(*(claims.claim_run(pool, claim.fence.run_id, "other", TERM) for _ in range(20)))
     assert again == [None] * 20
 
 
 async def test_an_ended_run_stays_ended(pool: Database) -> None:
     claim = await claimed(pool, LOCAL_TENANT)
-    release = runs.Release(runs.RunStatus.DONE, stop_reason=runs.StopReason.ANSWERED)
+    release = claims.Release(runs.RunStatus.DONE, stop_reason=runs.StopReason.ANSWERED)
     async with pool.transaction(LOCAL_TENANT) as connection:
-        await runs.release_run(connection, claim.fence, release)
-    assert await runs.claim_run(pool, claim.fence.run_id, "other", TERM) is None
+        await claims.release_run(connection, claim.fence, release)
+    assert await claims.claim_run(pool, claim.fence.run_id, "other", TERM) is None
     with pytest.raises(Exception, match="has ended"):
         async with pool.transaction(LOCAL_TENANT) as connection:
             await runs.set_run_status(connection, claim.fence.run_id, runs.RunStatus.QUEUED)

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import (
 
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.memory_checkpoint_store import MemoryCheckpointStore
-from offing.storage import runs, threads
+from offing.storage import claims, runs, threads
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.state_serializer import build_serializer
@@ -32,7 +32,7 @@ async def saver_of(pool: Database, thread_id: UUID, *, is_new: bool = True) -> F
         if is_new:
             await threads.insert_thread(connection, LOCAL_TENANT, thread_id, "thread")
         run = await runs.insert_run(connection, LOCAL_TENANT, a_run(thread_id=thread_id))
-    claim = await runs.claim_run(pool, run.id, "worker", TERM)
+    claim = await claims.claim_run(pool, run.id, "worker", TERM)
     assert claim is not None
     return FencedCheckpointer(pool, claim.fence, content_types=())
 

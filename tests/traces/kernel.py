@@ -20,7 +20,7 @@ from offing.services import input_requests
 from offing.services.graphs import open_registry
 from offing.services.ingestion import Upload
 from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run, submit_run
-from offing.storage import runs, segments
+from offing.storage import claims, runs, segments
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing_workers.claimed_run import ClaimedRun
@@ -57,7 +57,7 @@ class Kernel:
 
     async def advance(self, database: Database, run_id: UUID, graphs: str, turns: int) -> None:
         """One slice by a worker of its own; ends with it when it dies. `turns`: of a slice."""
-        claim = await runs.claim_run(self.database, run_id, "worker", 0)
+        claim = await claims.claim_run(self.database, run_id, "worker", 0)
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run_id)
         self.claimed_runs[run_id] = claimed_run = ClaimedRun(claim.fence)

@@ -20,7 +20,7 @@ from offing.core.run import Budget
 from offing.core.step import Step
 from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest, submit_run
-from offing.storage import runs
+from offing.storage import claims
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
 from offing_workers.claimed_run import ClaimedRun
@@ -179,7 +179,7 @@ class Bench:
     async def advance(self, database: Database, run_id: UUID) -> None:
         """One slice by a worker of its own; ends with it when it dies."""
         # A term of nothing, since a server that has just started lets every lease live for one more term.
-        claim = await runs.claim_run(self.database, run_id, "worker", 0)
+        claim = await claims.claim_run(self.database, run_id, "worker", 0)
         assert claim is not None
         self.ask("update app.run set lease_until = now() + interval '1 hour' where id = %s", run_id)
         limits, graphs = SliceLimits(TERM, self.slice_turns, 60.0), open_registry(self.graphs)

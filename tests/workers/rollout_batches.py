@@ -15,12 +15,12 @@ from offing.services.graphs import open_registry
 from offing.services.rollouts import BatchRequest, CreatedBatch, GroupWithScores, ScorerSpec
 from offing.services.runs import draft_end_step
 from offing.services.tasks import TaskSpec
-from offing.storage import reports, runs, steps
+from offing.storage import claims, reports, steps
+from offing.storage.claims import Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.rollout_batches import GroupFilter
 from offing.storage.rollouts import RolloutFilter, RolloutRow
-from offing.storage.runs import Release
 from offing_workers.rollout_finalizer import finalize_ended_rollout
 from tests.workers.processes import ALL_GRAPHS
 
@@ -108,7 +108,7 @@ class Collector:
         citations: tuple[Citation, ...] = (),
     ) -> None:
         """The run, claimed and brought to its end. `answer` None: without a report."""
-        claim = await runs.claim_run(self.database, run_id, "hands", TERM)
+        claim = await claims.claim_run(self.database, run_id, "hands", TERM)
         assert claim is not None
         async with self.database.transaction(self.tenant) as connection:
             if answer is not None:
@@ -116,7 +116,7 @@ class Collector:
                 (step,) = await steps.append_steps(connection, claim.fence, TERM, [draft], UsageDelta())
                 await reports.insert_report(connection, claim.fence, step.seq, _report(answer, reason, citations))
             await steps.append_steps(connection, claim.fence, TERM, [draft_end_step(status, reason)], UsageDelta())
-            await runs.release_run(connection, claim.fence, Release(status, reason))
+            await claims.release_run(connection, claim.fence, Release(status, reason))
 
     async def members(self) -> list[RolloutRow]:
         """Every rollout: batches as they were made, in them tasks by question, then members with their attempts."""

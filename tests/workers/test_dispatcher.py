@@ -10,8 +10,8 @@ import pytest
 
 from offing.core.errors import Unavailable
 from offing.core.run import FencingToken
+from offing.storage.claims import Claim, NextClaim
 from offing.storage.connection_queue import low_priority
-from offing.storage.runs import Claim, NextClaim
 from offing_workers.run_claimer import MAX_RUNS_PER_CLAIM, RunClaimer, build_slots
 
 

@@ -19,10 +19,11 @@ from offing.core.step import CallKey, Step, StepDraft, StepKind
 from offing.kernel.run_store import StepReader
 from offing.kernel.usage import ZERO_USD
 from offing.models.reservation import reserve_usage
-from offing.storage import daily_spend, runs, steps
+from offing.storage import claims, daily_spend, runs, steps
+from offing.storage.claims import Release
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import Release, RunRow
+from offing.storage.runs import RunRow
 from offing_workers.epoch import EpochDatabase
 from offing_workers.fenced_checkpointer import FencedCheckpointer
 from tests.storage.builders import a_step, claimed
@@ -423,7 +424,7 @@ async def test_a_run_is_released_without_a_step_with_all_its_checkpoints(
 
     async def handed_back(connection: Connection, _: StepReader) -> None:
         await saver.flush(connection)
-        await runs.release_run(connection, fence, Release(RunStatus.QUEUED))
+        await claims.release_run(connection, fence, Release(RunStatus.QUEUED))
 
     await recorder.append_last(hook=handed_back)
     run, _ = await list_stored(database, recorder)
@@ -438,7 +439,7 @@ async def test_a_release_that_comes_late_is_found_by_the_try_that_had_to_wait_fo
     recorder = await a_journal(database)
 
     async def handed_back(connection: Connection, _: StepReader) -> None:
-        await runs.release_run(connection, recorder.fence, Release(RunStatus.QUEUED))
+        await claims.release_run(connection, recorder.fence, Release(RunStatus.QUEUED))
 
     database.late = 1
     await recorder.append_last(*message, hook=handed_back)

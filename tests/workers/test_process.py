@@ -22,7 +22,7 @@ from offing.kernel.report_writer import ReportWriter
 from offing.services.graphs import open_registry
 from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run
 from offing.settings import Settings
-from offing.storage import installation, runs
+from offing.storage import claims, installation
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.installation import WorkerRow
 from offing.storage.runs import ControlRequest
@@ -86,7 +86,7 @@ async def test_a_run_claimed_while_the_process_drains_is_released(platform: Plat
     process.drain()
     await asyncio.to_thread(process._run_on_loop, process._run_claimer.close())  # pyright: ignore[reportPrivateUsage]
     run = await platform.submit(slow(1000, 20))
-    claim = await runs.claim_run(platform.database, run.id, "this one", 1)
+    claim = await claims.claim_run(platform.database, run.id, "this one", 1)
     assert claim is not None
     late = threading.Thread(target=process._run_on_loop, args=(process._advance(claim),))  # pyright: ignore[reportPrivateUsage]
     late.start()
@@ -404,7 +404,7 @@ async def test_a_process_sweeps_only_while_a_slot_is_free(monkeypatch: pytest.Mo
 
     async def nobody(_: object) -> None: ...
 
-    monkeypatch.setattr(offing_workers.process.runs, "sweep_overdue_runs", sweep)
+    monkeypatch.setattr(offing_workers.process.claims, "sweep_overdue_runs", sweep)
     monkeypatch.setattr(offing_workers.process.child_runs, "cancel_orphaned_children", nobody)
     process = WorkerProcess(Settings(sweep_interval_seconds=0.01, worker_concurrency=3), {}, "", "")
     monkeypatch.setattr(process, "_database", None, raising=False)

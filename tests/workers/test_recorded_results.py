@@ -7,7 +7,7 @@ import pytest
 
 from offing.core.step import StepDraft, StepKind
 from offing.core.usage import UsageDelta
-from offing.storage import runs, steps
+from offing.storage import claims, steps
 from offing_workers import recorded_results
 from offing_workers.recorded_results import read_recorded_results
 from tests.workers.rollout_batches import TERM, Collector
@@ -29,7 +29,7 @@ async def test_passages_are_in_the_order_of_retrieval_and_calculations_in_that_o
     monkeypatch.setattr(recorded_results, "MAX_STEPS_PER_QUERY", page_size)
     await collector.collect(size=1)
     (rollout,) = await collector.members()
-    claim = await runs.claim_run(collector.database, rollout.run_id, "hands", TERM)
+    claim = await claims.claim_run(collector.database, rollout.run_id, "hands", TERM)
     assert claim is not None
     drafts = [
         a_result("search_library", {"query": "a", "passages": [a_passage(3), a_passage(1)]}),

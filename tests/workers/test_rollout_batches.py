@@ -13,6 +13,7 @@ from offing.models.policy_folder import PolicyHashes
 from offing.services import policies, rollouts, runs
 from offing.services.policies import PolicyRegistration
 from offing.services.rollouts import ScorerSpec
+from offing.storage import claims
 from offing_workers.rollout_finalizer import finalize_overdue
 from tests.workers.conftest import Platform
 from tests.workers.rollout_batches import SECRET, Collector, Died, Sql, a_task, wait_until_finalized
@@ -88,16 +89,14 @@ async def test_a_cancelled_batch_ends_its_runs_and_tries_none_of_them_again(coll
     done, held, _ = await collector.members()
     await collector.end(done.run_id, SECRET)
     await wait_until_finalized(collector, done.run_id)
-    from offing.storage import runs as rows
-
-    claim = await rows.claim_run(collector.database, held.run_id, "hands", 30.0)
+    claim = await claims.claim_run(collector.database, held.run_id, "hands", 30.0)
     assert claim is not None
     seen = await rollouts.cancel_batch(collector.database, collector.notifier, collector.tenant, created.batch.id)
     assert (seen.progress.running, seen.progress.waiting) == (1, 0)
     assert collector.notifier.controlled == [held.run_id]
     async with collector.database.transaction(collector.tenant) as connection:
-        release = rows.Release(RunStatus.CANCELLED, StopReason.CANCELLED)
-        await rows.release_run(connection, claim.fence, release)
+        release = claims.Release(RunStatus.CANCELLED, StopReason.CANCELLED)
+        await claims.release_run(connection, claim.fence, release)
     await finalize_overdue(collector.database, collector.notifier, 0)
     group = await collector.group()
     assert group.group.state == "incomplete"

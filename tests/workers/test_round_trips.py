@@ -16,7 +16,7 @@ from offing.services import langgraph_assistants, langgraph_runs
 from offing.services.graphs import open_registry
 from offing.services.langgraph_runs import NewLangGraphRun, RunPlatform
 from offing.services.runs import RunRequest, submit_run
-from offing.storage import runs
+from offing.storage import claims, runs
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing_workers.claimed_run import ClaimedRun
@@ -35,7 +35,7 @@ async def advance_next_run(
     database: Database, graphs: Mapping[str, Graph], run_streams: RunStreams | None = None
 ) -> None:
     """Claim the only queued run and advance it until its slice ends."""
-    (next_claim,) = await runs.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
+    (next_claim,) = await claims.claim_next_runs(database, "worker", 30, max_runs=8, max_rollouts=8)
     claim, limits = next_claim.claim, SliceLimits(30, 64, 60.0)
     dispatches, claimed_run = RecordedDispatches(), ClaimedRun(claim.fence)
     await Slice(

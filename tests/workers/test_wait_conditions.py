@@ -27,7 +27,7 @@ from offing.services.graphs import open_registry
 from offing.services.input_requests import list_input_requests, submit_response
 from offing.services.rollouts import BatchRequest
 from offing.services.runs import RunRequest, cancel_run, pause_run, resume_run
-from offing.storage import input_requests, reports, runs, steps
+from offing.storage import claims, input_requests, reports, steps
 from offing.storage.input_requests import NewInputRequest
 from offing.storage.runs import RunRow
 from offing_workers.replay import replay_run
@@ -296,7 +296,7 @@ WAITS = PendingWaits(request_numbers=(2,))
 async def waiting_run(platform: Platform, **more: object) -> UUID:
     """A run in a worker's hands that has asked its question 2."""
     run = await begun(platform, "asking", **more)
-    claim = await runs.claim_run(platform.database, run, "hands", 30)
+    claim = await claims.claim_run(platform.database, run, "hands", 30)
     assert claim is not None
     async with platform.database.transaction(platform.tenant) as connection:
         prompt = InputPrompt(InputKind.FREE_TEXT, "Which year?")

@@ -4,7 +4,7 @@ An epoch lasts from reading the journal until the slice ends, or until Postgres 
 and the journal has to be read again. A branch of the graph can outlive it: in a thread, in a task
 that a node started, or because it treats its cancellation as an ordinary error. Later operations of
 such a branch are rejected here, and operations that have begun are awaited. Statements that are
-still running on the server are rejected there (`storage.runs.begin_epoch`).
+still running on the server are rejected there (`storage.claims.begin_epoch`).
 """
 
 import asyncio

@@ -26,9 +26,10 @@ from offing.langchain.report import draft_report
 from offing.sdk import Graph
 from offing.services.langgraph_auth import ProjectUser
 from offing.storage import langgraph_runs, langgraph_threads
+from offing.storage.claims import Release
 from offing.storage.langgraph_runs import SentRead, StoredArguments
 from offing.storage.pool import Connection
-from offing.storage.runs import Release, RunRow
+from offing.storage.runs import RunRow
 from offing_workers.claim_stream import EventSink, open_claim_stream
 
 USER_KEYS = ("langgraph_auth_user", "langgraph_auth_user_id", "langgraph_auth_permissions")

@@ -42,11 +42,11 @@ from offing.services.project_webhooks import read_webhook_rules
 from offing.services.run_search import index_all_tenants
 from offing.services.tool_backends import open_tool_backends
 from offing.settings import Settings
-from offing.storage import installation, runs
+from offing.storage import claims, installation, runs
+from offing.storage.claims import Claim, NextClaim
 from offing.storage.heartbeat import HeartbeatConnection
 from offing.storage.metric_queries import count_ended_runs
 from offing.storage.pool import Database
-from offing.storage.runs import Claim, NextClaim
 from offing.storage.table_statistics import analyze_new_tables
 from offing_workers.claimed_run import ClaimedRun, DrainReason
 from offing_workers.live_publisher import LivePublisher
@@ -195,7 +195,7 @@ class WorkerProcess:
 
     async def _claim_next(self, max_runs: int, max_rollouts: int, swept_run_ids: Sequence[UUID]) -> list[NextClaim]:
         term = self._settings.lease_seconds
-        return await runs.claim_next_runs(
+        return await claims.claim_next_runs(
             self._database, self._name, term, max_runs=max_runs, max_rollouts=max_rollouts, swept_run_ids=swept_run_ids
         )
 
@@ -298,7 +298,7 @@ class WorkerProcess:
             await asyncio.sleep(settings.sweep_interval_seconds * random.uniform(0.5, 1.0))
             await child_runs.cancel_orphaned_children(self._database)
             if self._run_claimer.slots.free:
-                swept = await runs.sweep_overdue_runs(
+                swept = await claims.sweep_overdue_runs(
                     self._database, 2 * settings.sweep_interval_seconds, settings.lease_seconds
                 )
                 self._run_claimer.check_queue(swept)

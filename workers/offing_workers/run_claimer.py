@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
+from offing.storage.claims import Claim, NextClaim
 from offing.storage.connection_queue import low_priority
-from offing.storage.runs import Claim, NextClaim
 
 MAX_RUNS_PER_CLAIM = 8
 """Maximum number of runs per claim statement, so that several workers share a small batch."""

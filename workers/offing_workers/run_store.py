@@ -42,12 +42,12 @@ from offing.services import child_runs as child_services
 from offing.services.library import read_windows
 from offing.storage import (
     child_runs,
+    claims,
     daily_spend,
     input_requests,
     intents,
     reports,
     role_calls,
-    runs,
     segments,
     steps,
     store_items,
@@ -302,7 +302,7 @@ class PostgresRunStore:
     async def _find_steps(self, drafts: Sequence[Any], after_seq: int) -> list[Step] | None:
         async with self._transaction() as connection:
             if not drafts:
-                return [] if await runs.is_released(connection, self._fence) else None
+                return [] if await claims.is_released(connection, self._fence) else None
             later_steps = await self._list_later_steps(connection, drafts, after_seq)
         ours = {(s.call_key, s.kind): s for s in later_steps if s.fence == self._fence.number}
         if any((d.call_key, d.kind) not in ours for d in drafts):

@@ -33,10 +33,11 @@ from offing.services.graphs import find_graph_version
 from offing.services.runs import draft_end_step
 from offing.services.store_items import MAX_ITEMS_PER_TENANT, TenantItems
 from offing.services.tool_backends import ToolBackends
-from offing.storage import daily_spend, langgraph_runs, runs, steps
+from offing.storage import claims, daily_spend, langgraph_runs, runs, steps
 from offing.storage.checkpoints import PostgresCheckpointStore, send_find_latest
+from offing.storage.claims import Claim, Release
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import Claim, Release, RunRow
+from offing.storage.runs import RunRow
 from offing.telemetry.logs import bind_log_context
 from offing.telemetry.redaction import bind_secrets, redact
 from offing_workers import wait_release
@@ -177,7 +178,7 @@ class Slice:
             await steps.append_steps(
                 connection, self._fence, term, [draft_end_step(status, reason, detail=detail)], UsageDelta()
             )
-            await runs.release_run(connection, self._fence, Release(status, stop_reason=reason, error=detail))
+            await claims.release_run(connection, self._fence, Release(status, stop_reason=reason, error=detail))
 
     async def _advance(self) -> None:
         async with self._open_transaction() as connection:
@@ -254,7 +255,7 @@ class Slice:
         try:
             async with self._database.transaction(before.tenant_id, pipelined=True) as connection:
                 if self._reads_again:
-                    self._fence = await runs.begin_epoch(connection, before, self._limits.lease_seconds)
+                    self._fence = await claims.begin_epoch(connection, before, self._limits.lease_seconds)
                 yield connection
         except BaseException:
             self._fence = before
@@ -489,7 +490,7 @@ class Slice:
             f"; with the version installed here, {reason}" if reason else ""
         )
         release = Release(RunStatus.WAITING, waiting_for=requirement, wait_seconds=VERSION_RETRY_SECONDS)
-        await runs.release_run(connection, self._fence, release)
+        await claims.release_run(connection, self._fence, release)
 
     async def _release(
         self, checkpointer: FencedCheckpointer, release_or_decider: Release | ReleaseDecider, *entries: JournalEntry
@@ -506,7 +507,7 @@ class Slice:
                 await self._langgraph.stream.settle()
             if self._langgraph is not None and release.status in TERMINAL_STATUSES:
                 await self._langgraph.record_end(connection, release, self._progress)
-            await runs.release_run(connection, self._fence, release)
+            await claims.release_run(connection, self._fence, release)
 
         self._claimed_run.is_releasing = True
         try:

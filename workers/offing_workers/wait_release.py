@@ -10,8 +10,8 @@ from uuid import UUID
 from offing.core.run import CancelMode, RunStatus
 from offing.kernel.wait_conditions import PendingWaits
 from offing.storage import input_requests, runs
+from offing.storage.claims import Release
 from offing.storage.pool import Connection
-from offing.storage.runs import Release
 
 
 async def decide_release(

@@ -36,11 +36,12 @@ from offing.models.embedding_models import open_embedder
 from offing.models.engine_discovery import default_engine_config, parse_engine_config, role_engine_configs
 from offing.models.preset_table import Preset
 from offing.sdk import Graph
+from offing.services.engine_configs import choose_engines, choose_preset_engines, select_engines
 from offing.services.follow_ups import FollowUpRequest, keep_engines
 from offing.services.offline_runs import find_remote_library_model
 from offing.services.presets import find_default_preset, get_preset
 from offing.services.providers import list_stored
-from offing.services.runs import RunRequest, choose_engines, choose_preset_engines, select_engines, submit_run
+from offing.services.runs import RunRequest, submit_run
 from offing.settings import Settings, load_settings
 from offing.storage import runs, steps
 from offing.storage.migrate import LOCAL_TENANT

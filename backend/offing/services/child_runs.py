@@ -20,10 +20,10 @@ from offing.kernel.run_store import ParentUsage
 from offing.models.model_limits import clear_resolved_limits
 from offing.sdk import Graph
 from offing.sdk.child_runs import ChildRequest, ChildRunsUnavailable
-from offing.services.engine_configs import NO_PROVIDERS, StoredProviders
+from offing.services.engine_configs import NO_PROVIDERS, StoredProviders, resolve_limits
 from offing.services.offline_runs import find_offline_problem
 from offing.services.providers import list_stored
-from offing.services.runs import draft_end_step, resolve_limits
+from offing.services.runs import draft_end_step
 from offing.storage import child_runs, runs, steps
 from offing.storage.child_runs import ChildRunRow
 from offing.storage.pool import Connection, Database

@@ -26,9 +26,9 @@ from offing.scorers.judge import check_judge_engine
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, policy_files, providers, rollouts
+from offing.services.engine_configs import choose_engines
 from offing.services.experiment_summary import ExperimentSummary, summarize
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, BatchStatus, ScorerSpec
-from offing.services.runs import choose_engines
 from offing.storage import experiments, rewards, tasks
 from offing.storage.experiments import (
     ConfigurationRow,

@@ -26,9 +26,10 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
+from offing.services.engine_configs import choose_engines
 from offing.services.offline_runs import check_offline
 from offing.services.run_tool_policy import build_tool_policy
-from offing.services.runs import SubmittedRun, check_same_request, choose_engines
+from offing.services.runs import SubmittedRun, check_same_request
 from offing.storage import forks, runs, steps, threads
 from offing.storage.forks import ForkOrigin, NewFork
 from offing.storage.pool import Connection, Database

@@ -22,10 +22,11 @@ from offing.core.step import StepDraft, StepKind
 from offing.kernel.checkpointer import Checkpointer
 from offing.kernel.execution import compile_graph
 from offing.sdk import Graph
-from offing.storage import langgraph_runs, langgraph_threads, runs, steps, threads
+from offing.storage import claims, langgraph_runs, langgraph_threads, runs, steps, threads
 from offing.storage.checkpoints import PostgresCheckpointStore
+from offing.storage.claims import Release
 from offing.storage.pool import Connection, Database
-from offing.storage.runs import NewRun, Release
+from offing.storage.runs import NewRun
 
 NOBODY = UUID(int=0)
 """Stands for the run of a reader, which may not write."""
@@ -198,7 +199,7 @@ async def _claim_thread(
     yield fence
     payload = {"status": RunStatus.DONE, "stop_reason": StopReason.ANSWERED}
     await steps.append_external(connection, run.id, [StepDraft(StepKind.ENDED, "Ended: the state is stored", payload)])
-    await runs.release_run(connection, fence, Release(RunStatus.DONE, stop_reason=StopReason.ANSWERED))
+    await claims.release_run(connection, fence, Release(RunStatus.DONE, stop_reason=StopReason.ANSWERED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph
 from offing.services import graphs as graph_registry
 from offing.services import policies, providers
+from offing.services.engine_configs import choose_engines
 from offing.services.run_tool_policy import build_default_tool_policy, build_tool_policy
-from offing.services.runs import choose_engines
 from offing.services.scorer_pins import ScorerSpec, pin_scorers, split_by_scorers
 from offing.services.task_scopes import (
     TOOL_FIELDS,

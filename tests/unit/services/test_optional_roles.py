@@ -7,7 +7,7 @@ import pytest
 from offing.cli.ask import resolve_engine_configs
 from offing.core.errors import InvalidInput
 from offing.core.model import EngineConfig
-from offing.services.runs import select_engines
+from offing.services.engine_configs import select_engines
 from offing_graphs.agentflow import graph as agentflow
 
 MODEL = EngineConfig(engine="litellm", model="openai/gpt-5-mini")

@@ -29,12 +29,13 @@ from offing.mcp.server_registry import McpServerRegistry
 from offing.models.preset_table import Preset
 from offing.sdk import Graph
 from offing.services import child_runs, forks, presets, run_deletion, run_labels, run_lists, run_summaries, runs
+from offing.services.engine_configs import choose_preset_engines
 from offing.services.follow_ups import FollowUpRequest
 from offing.services.forks import ForkRequest
 from offing.services.offline_runs import find_remote_library_model
 from offing.services.run_labels import LabelChange
 from offing.services.run_lists import MAX_MINIMAPS, MAX_PINNED_FIRST, ListForm, RunOrder
-from offing.services.runs import RunRequest, choose_preset_engines
+from offing.services.runs import RunRequest
 from offing.storage.run_filter import RunFilter, StatusGroup
 from offing.storage.run_summaries import RunSummary
 from offing.telemetry.tracing import current_traceparent
