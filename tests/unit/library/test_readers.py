@@ -203,7 +203,7 @@ async def test_a_turn_that_nobody_wants_any_more_goes_to_the_next() -> None:
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-        async with asyncio.timeout(5), readers.acquire(), readers.acquire():
+        async with asyncio.timeout(30), readers.acquire(), readers.acquire():
             pass
 
 
