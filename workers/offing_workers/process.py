@@ -409,10 +409,8 @@ class WorkerProcess:
                 await self._refresh_control(claimed_run)
 
     async def _refresh_control(self, claimed_run: ClaimedRun) -> None:
-        fence = claimed_run.fencing_token
-        term = f"{self._settings.lease_seconds} seconds"
-        rows = await self._database.call_function(runs.HEARTBEAT, ([fence.run_id], [fence.number], term))
-        self._apply_control(claimed_run, runs.control_request_from_row(rows[0]) if rows else None)
+        fence, lease_seconds = claimed_run.fencing_token, self._settings.lease_seconds
+        self._apply_control(claimed_run, await claims.renew_lease(self._database, fence, lease_seconds))
 
     def _apply_control(self, claimed_run: ClaimedRun, request: runs.ControlRequest | None) -> None:
         if self._claimed_runs.get(claimed_run.fencing_token.run_id) is not claimed_run or claimed_run.is_released:

@@ -1,4 +1,4 @@
-"""Claims of workers on runs: how a run is claimed, kept, released, and claimed again after a crash."""
+"""Claims of workers on runs: how a run is claimed, kept and released, and claimed again after a crash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from offing.core.errors import LeaseLostError
 from offing.core.run import FencingToken, RunStatus, StopReason
 from offing.storage.fencing_sql import ASSERT_OWNED, OWNS_RUN, fence_parameters, lease_errors
 from offing.storage.pool import Connection, Database
+from offing.storage.runs import ControlRequest, control_request_from_row
 
 CLAIM_RUN = "select tenant_id, fence, thread_id, lease_expired, stall_count from app.claim_run(%s, %s, %s)"
 
@@ -15,6 +16,8 @@ CLAIM_NEXT_RUNS = """
     select tenant_id, run_id, fence, thread_id, lease_expired, stall_count, is_rollout
       from app.claim_next_runs(%s, %s, %s, %s, %s)
 """
+
+RENEW_LEASES = "select run_id, cancel_mode, pause_requested, deadline_passed from app.renew_leases(%s, %s, %s)"
 
 WATCH_LEASES = "select app.watch_leases('run', %s)"
 
@@ -116,6 +119,13 @@ async def claim_next_runs(
         NextClaim(Claim(FencingToken(tenant, run, number, thread), was_lost, stalled), rollout)
         for tenant, run, number, thread, was_lost, stalled, rollout in rows
     ]
+
+
+async def renew_lease(database: Database, fence: FencingToken, lease_seconds: float) -> ControlRequest | None:
+    """Renew the lease of a claim, and return the run's control request. `None` means that the claim has been lost."""
+    parameters = ([fence.run_id], [fence.number], f"{lease_seconds} seconds")
+    rows = await database.call_function(RENEW_LEASES, parameters)
+    return control_request_from_row(rows[0]) if rows else None
 
 
 async def sweep_overdue_runs(

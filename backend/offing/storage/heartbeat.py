@@ -6,8 +6,9 @@ import psycopg
 
 from offing.core.errors import Unavailable
 from offing.core.run import FencingToken
+from offing.storage.claims import RENEW_LEASES
 from offing.storage.pool import KEEPALIVE_OPTIONS
-from offing.storage.runs import HEARTBEAT, ControlRequest, control_request_from_row
+from offing.storage.runs import ControlRequest, control_request_from_row
 
 RELEASE_LEASES = "select app.release_leases(%s)"
 
@@ -47,7 +48,7 @@ class HeartbeatConnection:
         """
         parameters = ([f.run_id for f in fences], [f.number for f in fences], f"{lease_seconds} seconds")
         try:
-            rows = self._get_connection().execute(HEARTBEAT, parameters).fetchall()
+            rows = self._get_connection().execute(RENEW_LEASES, parameters).fetchall()
         except psycopg.OperationalError as error:
             self.close()
             raise Unavailable(f"Postgres did not answer: {type(error).__name__}") from error

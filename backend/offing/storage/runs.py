@@ -63,8 +63,6 @@ LIST_IDS_WITH_SUFFIX = "select app.find_runs_by_id_end(%s, 3)"
 
 LOCK_RUN = f"select {COLUMNS} from run where id = %s for update"
 
-HEARTBEAT = "select run_id, cancel_mode, pause_requested, deadline_passed from app.renew_leases(%s, %s, %s)"
-
 SET_RUN_STATUS = """
     update run
        set status = %(status)s, stop_reason = %(stop_reason)s, waiting_for = %(waiting_for)s, not_before = null,
@@ -352,7 +350,7 @@ async def request_pause(connection: Connection, run_id: UUID, pause: bool) -> No
 
 
 def control_request_from_row(row: Sequence[Any]) -> ControlRequest:
-    """Convert a row of HEARTBEAT."""
+    """Convert a row of GET_CONTROL_REQUEST, or of `RENEW_LEASES`."""
     run, cancel, pause, overdue = row
     return ControlRequest(run, CancelMode(cancel) if cancel else None, pause, overdue)
 
