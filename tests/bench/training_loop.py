@@ -24,7 +24,7 @@ from offing.local.data_directory import locate_data_directory
 from offing.local.engine_process import with_engine_url
 from offing.local.servers import ServerUrls
 from offing.settings import load_settings
-from offing.storage import training_jobs
+from offing.storage import training_jobs, training_metrics
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.training_jobs import TrainingJobRow
@@ -98,7 +98,7 @@ async def _measured(servers: ServerUrls) -> list[Measurement]:
         )
         async with database.transaction(LOCAL_TENANT) as connection:
             job = next(j for j in await training_jobs.list_jobs(connection, None, None, 10) if j.kind == "loop")
-            message = await training_jobs.list_metrics_since(connection, job.id, UNCOUNTED, None, 100_000)
+            message = await training_metrics.list_metrics_since(connection, job.id, UNCOUNTED, None, 100_000)
             groups = await (await connection.execute(FINISHED, (f"{job.id}/%",))).fetchall()
     finished = [(received.moved[job.id, step], at.timestamp()) for step, at in groups if step > UNCOUNTED]
     return [_wait(finished), *_iteration(message), *_collection(received.work[UNCOUNTED:])]
@@ -127,7 +127,7 @@ def _wait(finished: Sequence[tuple[float, float]]) -> Measurement:
     )
 
 
-def _iteration(messages: Sequence[training_jobs.TrainingMetric]) -> list[Measurement]:
+def _iteration(messages: Sequence[training_metrics.TrainingMetric]) -> list[Measurement]:
     """Return means over steps, with shares of the total, largest first."""
     seconds = {part: _mean(messages, f"seconds_{part}") for part in ("step", *PARTS)}
     whole = seconds.pop("step")
@@ -157,7 +157,7 @@ def _collection(work: Sequence[tuple[float, Counter[str]]]) -> list[Measurement]
     ]
 
 
-def _mean(messages: Sequence[training_jobs.TrainingMetric], name: str) -> float:
+def _mean(messages: Sequence[training_metrics.TrainingMetric], name: str) -> float:
     return sum(one.value for one in messages if one.name == name) / (STEPS - UNCOUNTED)
 
 

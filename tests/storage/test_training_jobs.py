@@ -12,7 +12,7 @@ from psycopg.errors import UniqueViolation
 from offing.clock import new_id
 from offing.core.errors import LeaseLostError
 from offing.services.training_job_lease import hold_lease
-from offing.storage import training_events, training_groups, training_jobs
+from offing.storage import training_events, training_groups, training_jobs, training_metrics
 from offing.storage.migrate import LOCAL_TENANT
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupQuery
@@ -116,7 +116,7 @@ async def test_a_step_is_committed_whole_and_a_rollout_decided_on_twice_undoes_i
         await commit(pool, token, a_step(2, used={run: "stale", other: "used"}, metrics={"reward": 1.0}))
     async with pool.transaction(LOCAL_TENANT) as connection:
         row = await training_jobs.get_job(connection, token.job_id)
-        metrics_since = await training_jobs.list_metrics_since(connection, token.job_id, 0, ["reward"], 10)
+        metrics_since = await training_metrics.list_metrics_since(connection, token.job_id, 0, ["reward"], 10)
         assert await training_jobs.get_plugin_state(connection, token.job_id) == state
         assert await training_jobs.count_ledger_reasons(connection, token.job_id) == {"used": 1}
     assert (row.step, row.rollout_count, row.group_count, row.checkpoint) == (1, 1, 1, "step-1")
@@ -152,7 +152,7 @@ async def test_jobs_and_their_records_are_their_tenant_s_alone(pool: Database, o
         await training_events.insert_event(connection, LOCAL_TENANT, "created", {}, job_id=job.id)
     async with pool.transaction(other_tenant) as connection:
         assert await training_jobs.list_jobs(connection, None, None, 10) == []
-        assert await training_jobs.list_metrics_since(connection, job.id, 0, None, 10) == []
+        assert await training_metrics.list_metrics_since(connection, job.id, 0, None, 10) == []
         assert await training_jobs.get_plugin_state(connection, job.id) == {}
         assert await training_events.list_events(connection, job_id=job.id) == []
 

@@ -29,7 +29,7 @@ from offing.services.promotion_gate import (
 )
 from offing.services.prompt_library import add_library
 from offing.services.rollouts import EVALUATION_TAG, BatchRequest, CreatedBatch, ScorerSpec
-from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_jobs
+from offing.storage import evaluations, policy_versions, rollout_batches, training_events, training_metrics
 from offing.storage.evaluations import EvaluationResultRow, EvaluationRow
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Connection, Database
@@ -406,7 +406,7 @@ def _engines_without_library(engines: Mapping[str, Any]) -> dict[str, EngineConf
 async def _find_last_kl(connection: Connection, candidate: PolicyVersionRow) -> float | None:
     """Return the last `kl` that the job of a version measured, or `None` if no job made the version."""
     job = candidate.job_id
-    metrics = await training_jobs.list_metrics_since(connection, job, 0, ["kl"], 100_000) if job else []
+    metrics = await training_metrics.list_metrics_since(connection, job, 0, ["kl"], 100_000) if job else []
     return metrics[-1].value if metrics else None
 
 

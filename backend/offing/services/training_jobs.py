@@ -18,10 +18,11 @@ from offing.core.errors import Conflict, InvalidInput, NotFound
 from offing.core.judge_budget import NO_JUDGE_LIMIT, JudgeBudget, JudgeUsage
 from offing.core.time_left import RECENT_STEPS, estimate_seconds_left
 from offing.services import policies, policy_files
-from offing.storage import judge_budgets, training_events, training_jobs
+from offing.storage import judge_budgets, training_events, training_jobs, training_metrics
 from offing.storage.pool import Connection, Database
 from offing.storage.training_events import TrainingEvent
-from offing.storage.training_jobs import JobFencingToken, TrainingJobRow, TrainingMetric
+from offing.storage.training_jobs import JobFencingToken, TrainingJobRow
+from offing.storage.training_metrics import TrainingMetric
 
 ENDED_STATES = frozenset({"done", "cancelled"})
 """States in which a job has ended permanently. A failed job can continue from its last good checkpoint."""
@@ -131,7 +132,7 @@ async def list_jobs(
 async def get_last_rewards(database: Database, tenant_id: UUID, job_ids: Sequence[UUID]) -> Mapping[UUID, float]:
     """Return the mean reward of the last training step that has one, by job."""
     async with database.transaction(tenant_id) as connection:
-        return await training_jobs.get_last_metric_values(connection, job_ids, "reward")
+        return await training_metrics.get_last_metric_values(connection, job_ids, "reward")
 
 
 async def get_job(database: Database, tenant_id: UUID, job_id: UUID) -> JobWithLedger:
@@ -139,7 +140,7 @@ async def get_job(database: Database, tenant_id: UUID, job_id: UUID) -> JobWithL
     async with database.transaction(tenant_id) as connection:
         row = await training_jobs.get_job(connection, job_id)
         ledger = await training_jobs.count_ledger_reasons(connection, job_id)
-        recent = await training_jobs.list_recent_values(connection, job_id, "seconds_step", RECENT_STEPS)
+        recent = await training_metrics.list_recent_values(connection, job_id, "seconds_step", RECENT_STEPS)
         calls, cost_usd = await judge_budgets.sum_usage(connection, f"{job_id}/")
     remaining = None if row.planned_steps is None or row.state != "running" else row.planned_steps - row.step
     judges = JudgeUsage(calls, cost_usd, read_judge_budget(row.config))
@@ -181,7 +182,7 @@ async def list_metrics(
     """
     async with database.transaction(tenant_id) as connection:
         await training_jobs.get_job(connection, job_id)
-        metrics = await training_jobs.list_metrics_since(connection, job_id, after_step, names, limit + 1)
+        metrics = await training_metrics.list_metrics_since(connection, job_id, after_step, names, limit + 1)
     if len(metrics) <= limit:
         return metrics
     whole = [m for m in metrics if m.step < metrics[-1].step]

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.storage.pool import Connection, Database
+from offing.storage.training_metrics import INSERT_METRICS
 
 COLUMNS = """
     id, kind, name, config, config_sha256, seed, data_until, data_pass, last_group_completed_at, last_group_id,
@@ -95,13 +96,6 @@ INSERT_LEDGER = """
 INSERT_LEDGER_IF_ABSENT = f"{INSERT_LEDGER} on conflict (job_id, run_id) do nothing"
 """For a later data pass, which was configured. The first decision stays in the ledger."""
 
-INSERT_METRICS = """
-    insert into training_metric (job_id, tenant_id, step, name, value)
-    select %(job)s, %(tenant)s, %(step)s, name, value
-      from unnest(%(names)s::text[], %(values)s::float8[]) as measured(name, value)
-        on conflict (job_id, step, name) do update set value = excluded.value, at = clock_timestamp()
-"""
-
 STORE_PLUGIN_STATE = """
     insert into plugin_state (job_id, name, tenant_id, step, body)
     select %(job)s, name, %(tenant)s, %(step)s, body from jsonb_each(%(tables)s) as kept(name, body)
@@ -141,23 +135,6 @@ RESUME_JOB = f"""
        error = '',
            stop_reason = ''
      where id = %s returning {COLUMNS}
-"""
-
-LIST_METRICS_SINCE = """
-    select step, name, value, at from training_metric
-     where job_id = %(job)s and step > %(after)s and (%(names)s::text[] is null or name = any(%(names)s))
-     order by step, name limit %(limit)s
-"""
-
-GET_LAST_METRIC_VALUES = """
-    select asked.job, found.value
-      from unnest(%s::uuid[]) as asked(job)
-     cross join lateral (select value from training_metric where job_id = asked.job and name = %s
-                          order by step desc limit 1) as found
-"""
-
-LIST_RECENT_VALUES = """
-    select value from training_metric where job_id = %s and name = %s order by step desc limit %s
 """
 
 COUNT_LEDGER_REASONS = "select reason, count(*) from ledger where job_id = %s group by reason order by reason"
@@ -232,14 +209,6 @@ class CommittedStep:
     metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     plugin_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     phase: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingMetric:
-    step: int
-    name: str
-    value: float
-    at: datetime
 
 
 async def insert_job(
@@ -497,30 +466,6 @@ async def resume_job(connection: Connection, job_id: UUID) -> TrainingJobRow:
     """
     with _raise_conflict("the same prompt library"):
         return _require_job(await _fetch_job(connection, RESUME_JOB, (job_id,)), job_id)
-
-
-async def list_metrics_since(
-    connection: Connection, job_id: UUID, after_step: int, names: Sequence[str] | None, limit: int
-) -> list[TrainingMetric]:
-    """Return the metrics of the steps after `after_step`, in order.
-
-    If `names` is `None`, return all.
-    """
-    values = {"job": job_id, "after": after_step, "names": list(names) if names else None, "limit": limit}
-    async with connection.cursor(row_factory=class_row(TrainingMetric)) as cursor:
-        await cursor.execute(LIST_METRICS_SINCE, values)
-        return await cursor.fetchall()
-
-
-async def get_last_metric_values(connection: Connection, job_ids: Sequence[UUID], name: str) -> dict[UUID, float]:
-    """Return the latest value of a metric by job."""
-    return dict(await (await connection.execute(GET_LAST_METRIC_VALUES, (list(job_ids), name))).fetchall())
-
-
-async def list_recent_values(connection: Connection, job_id: UUID, name: str, limit: int) -> list[float]:
-    """List the values of a metric in the last steps of a job, latest first."""
-    rows = await (await connection.execute(LIST_RECENT_VALUES, (job_id, name, limit))).fetchall()
-    return [value for (value,) in rows]
 
 
 async def count_ledger_reasons(connection: Connection, job_id: UUID) -> dict[str, int]:

@@ -23,7 +23,7 @@ from offing.cancellation import run_to_completion
 from offing.core.errors import InvalidInput, LeaseLostError, OffingError, Unavailable
 from offing.services import policy_files
 from offing.services.training_job_lease import hold_lease
-from offing.storage import training_events, training_groups, training_jobs
+from offing.storage import training_events, training_groups, training_jobs, training_metrics
 from offing.storage.policy_versions import PolicyVersionRow
 from offing.storage.pool import Database
 from offing.storage.training_groups import GroupQuery, GroupSummary
@@ -180,7 +180,7 @@ async def _start(context: JobContext, fencing_token: JobFencingToken, on_thread:
         state = await training_jobs.get_plugin_state(connection, job.id)
         first = {
             m.name: m.value
-            for m in await training_jobs.list_metrics_since(connection, job.id, 0, None, 500)
+            for m in await training_metrics.list_metrics_since(connection, job.id, 0, None, 500)
             if m.step == 1
         }
     context.on_phase(job, "opening the policy", {})

@@ -13,7 +13,8 @@ from offing.api.schemas.rollouts import JudgeUsageOut, serialize_judge_usage
 from offing.services import prompt_distillation
 from offing.services.training_jobs import JobWithLedger
 from offing.storage.training_events import TrainingEvent
-from offing.storage.training_jobs import TrainingJobRow, TrainingMetric
+from offing.storage.training_jobs import TrainingJobRow
+from offing.storage.training_metrics import TrainingMetric
 
 TrainingJobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
 
