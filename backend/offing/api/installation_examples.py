@@ -1,8 +1,6 @@
 """Example values of the installation's schemas, for the OpenAPI document."""
 
-from typing import Any
-
-Example = dict[str, Any]
+from offing.api.example_values import Example
 
 TIMESTAMP = "2026-01-01T12:00:00Z"
 SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
