@@ -110,6 +110,7 @@ async def test_the_slot_is_free_while_a_call_waits_to_try_again() -> None:
         while not server.requests:  # noqa: ASYNC110  the server has no event for this
             await asyncio.sleep(0.01)
         await engine().answer(stored(server, 1, choice("", model="mine/other")))
+        assert not first.done()
         assert isinstance(await first, EngineResponse)
     assert [body["model"] for body in server.bodies] == ["busy", "other", "busy"]
 

@@ -350,7 +350,7 @@ async def request_pause(connection: Connection, run_id: UUID, pause: bool) -> No
 
 
 def control_request_from_row(row: Sequence[Any]) -> ControlRequest:
-    """Convert a row of GET_CONTROL_REQUEST, or of `RENEW_LEASES`."""
+    """Convert a row of `GET_CONTROL_REQUEST`, or of `claims.RENEW_LEASES`."""
     run, cancel, pause, overdue = row
     return ControlRequest(run, CancelMode(cancel) if cancel else None, pause, overdue)
 

@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 
 from offing.core.errors import Conflict, LeaseLostError, NotFound
 from offing.storage.pool import Connection, Database
-from offing.storage.training_metrics import INSERT_METRICS
+from offing.storage.training_metrics import store_metrics
 
 COLUMNS = """
     id, kind, name, config, config_sha256, seed, data_until, data_pass, last_group_completed_at, last_group_id,
@@ -395,10 +395,7 @@ async def commit_step(
     await connection.execute(
         use, common | {"runs": list(step.ledger_reasons), "reasons": list(step.ledger_reasons.values())}
     )
-    names = list(step.metrics)
-    await connection.execute(
-        INSERT_METRICS, common | {"names": names, "values": [float(step.metrics[n]) for n in names]}
-    )
+    await store_metrics(connection, fencing_token.tenant_id, fencing_token.job_id, step.step, step.metrics)
     await connection.execute(STORE_PLUGIN_STATE, common | {"tables": _jsonb(step.plugin_state)})
     return row[0]
 

@@ -1,6 +1,6 @@
 """Metrics of training jobs, step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -40,6 +40,15 @@ class TrainingMetric:
     name: str
     value: float
     at: datetime
+
+
+async def store_metrics(
+    connection: Connection, tenant_id: UUID, job_id: UUID, step: int, metrics: Mapping[str, float]
+) -> None:
+    """Store the metrics of a step by name. A metric that the step already has is replaced."""
+    values = [float(value) for value in metrics.values()]
+    parameters = {"job": job_id, "tenant": tenant_id, "step": step, "names": list(metrics), "values": values}
+    await connection.execute(INSERT_METRICS, parameters)
 
 
 async def list_metrics_since(
