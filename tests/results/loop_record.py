@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from tests.results.intervals import paired
 from tests.results.overlap import Overlap, experiments
@@ -43,6 +43,8 @@ class Record(TypedDict):
     """Number of held-out tasks, the same ones for every seed."""
     success: dict[str, dict[str, float]]
     """Share of the held-out tasks that were answered correctly, by mode and `WHEN`."""
+    violations: NotRequired[dict[str, dict[str, float]]]
+    """Share of the rollouts that violated a rule of the graph, by mode and `WHEN`. Older records do not have it."""
     by_look_ups: LookUps
     rejection_reason: str
     """Why the planner did not pass the gate. Empty if it did."""
@@ -62,6 +64,10 @@ def record_of(result: Mapping[str, Any], by_look_ups: LookUps, config: str) -> R
     return Record(
         seed=result["seed"], commit=result["commit"], date=result["date"], config=config,
         minutes=round(result["minutes"], 1), tasks=len(result["after"][0]["rewards"]), success=success,
+        violations={
+            mode: {when: round(result[when][nth]["violation_fraction"], 4) for when in WHEN if result[when]}
+            for nth, mode in enumerate(MODES)
+        },
         by_look_ups=by_look_ups, rejection_reason=result["rejection_reason"],
     )  # fmt: skip
 
@@ -102,11 +108,9 @@ def _render_config(records: Sequence[Record], config: str, overlap: Overlap) -> 
     rendered = [latest[seed] for seed in sorted(latest)]
     if not rendered:
         return ["No seed has been run with the current configuration.", ""]
-    head = ["success on held-out tasks", "before", "after", "gain (95 %)", "imitation of the same rollouts"]
     return [
-        *_row(head, first=True),
-        *(line for mode in MODES for line in _row(_success(rendered, mode))),
-        "",
+        *_table_of_shares("success on held-out tasks", "gain", {one["seed"]: one["success"] for one in rendered}, 2),
+        *_table_of_shares("rollouts that violated a rule", "change", _violations(rendered), 3),
         *_paragraph(_describe_seeds(len(rendered))),
         *_paragraph(_describe_overlap(overlap)),
         *_row(["seed", "commit", "date", "minutes", "gate"], first=True),
@@ -138,18 +142,33 @@ def _paragraph(text: str) -> list[str]:
     return [*wrap(text, 120, break_long_words=False, break_on_hyphens=False), ""]
 
 
-def _success(rendered: Sequence[Record], mode: str) -> list[str]:
-    by_when = {
-        when: {one["seed"]: one["success"][mode][when] for one in rendered if when in one["success"][mode]}
-        for when in WHEN
-    }
-    gain = render_mean(paired(by_when["after"], by_when["before"]), signed=True)
-    before, after, compared = (_mean(list(values.values())) for values in by_when.values())
-    return [mode, before, after, gain, compared]
+def _table_of_shares(
+    title: str, change: str, shares: Mapping[int, Mapping[str, Mapping[str, float]]], digits: int
+) -> list[str]:
+    """Render shares by seed, mode and `WHEN`. Empty if there are none."""
+    if not shares:
+        return []
+    head = [title, "before", "after", f"{change} (95 %)", "imitation of the same rollouts"]
+    return [*_row(head, first=True), *(line for mode in MODES for line in _row(_shares(shares, mode, digits))), ""]
 
 
-def _mean(shares: Sequence[float]) -> str:
-    return f"{statistics.fmean(shares):.2f} ({', '.join(f'{share:.2f}' for share in shares)})" if shares else "-"
+def _shares(shares: Mapping[int, Mapping[str, Mapping[str, float]]], mode: str, digits: int) -> list[str]:
+    by_when = {when: {seed: of[mode][when] for seed, of in shares.items() if when in of[mode]} for when in WHEN}
+    change = render_mean(paired(by_when["after"], by_when["before"]), signed=True, digits=digits)
+    before, after, compared = (_mean(list(values.values()), digits) for values in by_when.values())
+    return [mode, before, after, change, compared]
+
+
+def _violations(rendered: Sequence[Record]) -> dict[int, dict[str, dict[str, float]]]:
+    """Return the shares of rollouts that violated a rule, by seed. Empty if a record does not have them."""
+    known = {one["seed"]: one["violations"] for one in rendered if "violations" in one}
+    return known if len(known) == len(rendered) else {}
+
+
+def _mean(shares: Sequence[float], digits: int) -> str:
+    if not shares:
+        return "-"
+    return f"{statistics.fmean(shares):.{digits}f} ({', '.join(f'{share:.{digits}f}' for share in shares)})"
 
 
 def _origin(one: Record) -> list[str]:

@@ -29,7 +29,8 @@ def result(seed: int, after: float, commit: str = "abc1234") -> dict[str, Any]:
 
     def scored(share: float) -> list[dict[str, Any]]:
         rewards = [1.0] * round(4 * share) + [0.0] * round(4 * (1 - share))
-        return [{"policy": "planner@1", "mode": mode, "rewards": rewards} for mode in loop_record.MODES]
+        score = {"policy": "planner@1", "violation_fraction": share / 10, "rewards": rewards}
+        return [score | {"mode": mode} for mode in loop_record.MODES]
 
     origin = {
         "seed": seed,
@@ -71,6 +72,16 @@ def test_another_seed_is_added_and_nothing_that_was_there_is_lost(folder: Path) 
     assert "| 0 | abc1234 | 2026-11-22 | 12.3 | passed |" in page
     assert "| 7 | def5678 | 2026-11-22 | 12.3 | passed |" in page
     assert "| seed 7, greedy, by look-ups | after |" in page
+
+
+def test_the_share_of_violations_is_shown_if_every_record_has_it(folder: Path) -> None:
+    page = page_of(folder)
+    assert "| rollouts that violated a rule | before | after | change (95 %) |" in page
+    assert "| greedy | 0.025 (0.025, 0.025, 0.025) | 0.075 (0.050, 0.075, 0.100) | +0.050 (" in page
+    older = record(7, 0.75)
+    older.pop("violations", None)
+    loop_record.add(older, folder / "records.json")
+    assert "rollouts that violated a rule" not in page_of(folder)
 
 
 def test_the_interval_of_the_gain_is_students_over_seeds(folder: Path) -> None:
@@ -163,10 +174,12 @@ def test_the_overlap_counts_texts_and_compact_forms() -> None:
 def test_a_record_is_read_from_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
     version: Any = SimpleNamespace(label="planner@1")
     rewards = {UUID(int=n): float(n % 2) for n in range(4)}
-    scores = (VersionScore(version, "sampled", rewards), VersionScore(version, "greedy", rewards))
+    scores = (VersionScore(version, "sampled", rewards, 0.25), VersionScore(version, "greedy", rewards, 0.0))
     assert print_result(LoopResult(scores, scores, scores, promoted=True, rejection_reason=""), as_json=True) == 0
     printed = json.loads(capsys.readouterr().out)
     origin = {"seed": 0, "minutes": 1.0, "commit": "abc1234", "date": "2026-11-23"}
     record = loop_record.record_of({**printed, **origin}, {}, HASH)
     assert record["success"]["greedy"] == {"before": 0.5, "after": 0.5, "compared": 0.5}
     assert record["rejection_reason"] == ""
+    assert "violations" in record
+    assert [record["violations"][mode]["after"] for mode in loop_record.MODES] == [0.25, 0.0]

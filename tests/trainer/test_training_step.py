@@ -1,6 +1,7 @@
 """A whole step: what becomes of groups, and that nothing depends on how the work is cut up."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from offing_trainer.plugin import (
     empty_state,
 )
 from offing_trainer.plugin_registry import PLUGINS, build_registry
+from offing_trainer.step_metrics import group_metrics
 from offing_trainer.training_step import (
     MetricAccumulator,
     PreparedStep,
@@ -469,6 +471,16 @@ def test_metrics_say_what_a_step_was() -> None:
     assert {name: step[name] for name in expected} == pytest.approx(expected)
     bars = [value for name, value in step.items() if name.startswith(("advantage_below", "advantage_from"))]
     assert sum(bars) == pytest.approx(1)
+
+
+def test_violations_are_counted_among_scored_rollouts_whose_outcome_is_known() -> None:
+    outcomes = ("violated", "answered", "truncated", "no_answer")
+    scored = [a_sample(0.0, run=run, outcome=outcome) for run, outcome in enumerate(outcomes, 1)]
+    failed = a_sample(None, run=5, outcome="infra_error")
+    assert group_metrics([a_group(*scored, failed)])["violation_fraction"] == 0.25
+    unknown = replace(scored[0], metadata=replace(scored[0].metadata, outcome=None))
+    assert group_metrics([a_group(unknown, *scored[1:3])])["violation_fraction"] == 0
+    assert "violation_fraction" not in group_metrics([a_group(unknown, failed)])
 
 
 def test_metrics_of_the_loss_are_the_same_in_any_cut() -> None:

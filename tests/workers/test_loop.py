@@ -113,6 +113,9 @@ async def test_a_loop_from_nothing_trains_measures_and_promotes_and_done_again_m
         "where t.policy <> '' and 'loop' = any(g.tags) group by b.name order by b.name"
     )
     start = closed.before[0].version
+    stored = "select avg((outcome = 'violated')::int)::float8 from app.evaluation_result r join app.evaluation e "
+    stored += "on e.id = r.evaluation_id where e.policy_version_id = %s and e.mode = 'sampled'"
+    assert sql(stored, start.id) == [(closed.before[0].violation_fraction,)]
     assert sampled == [
         ("planner step 1", [f"planner@{start.version}"]),
         ("planner step 2", [f"planner@{start.version + 1}"]),

@@ -18,6 +18,7 @@ from offing.core.judge_budget import NO_JUDGE_LIMIT
 from offing.core.model import EngineConfig, parse_engine
 from offing.core.run import Budget
 from offing.core.time_left import describe_time_left, estimate_seconds_left
+from offing.core.trajectory import Outcome
 from offing.models.policy_folder import hash_policy
 from offing.services import policies, promotion, tasks, training_jobs
 from offing.services.graphs import get_graph
@@ -61,11 +62,20 @@ class VersionScore:
     mode: SamplingMode
     rewards: Mapping[UUID, float]
     """Reward by task. Tasks with infrastructure failures are left out."""
+    violation_fraction: float
+    """Fraction of the rollouts with a reward that violated a rule of the graph."""
 
     @property
     def mean_reward(self) -> float:
         """Mean reward."""
         return sum(self.rewards.values()) / len(self.rewards) if self.rewards else 0.0
+
+    def describe(self) -> str:
+        """Return text such as `mean reward 0.155 on 200 tasks, 0.5% violated a rule of the graph`."""
+        return (
+            f"mean reward {self.mean_reward:.3f} on {len(self.rewards)} tasks, "
+            f"{self.violation_fraction:.1%} violated a rule of the graph"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +268,18 @@ async def _evaluate_mode(
         )
         await promotion.store_evaluation(database, context.tenant_id, label, created.batch.id, setup)
         results = await _find_results(context, version, setup)
-    score = VersionScore(version, mode, {row.task_id: row.reward for row in results if row.reward is not None})
-    context.report(f"{version.label} {mode}: {score.mean_reward:.3f} of {len(score.rewards)}")
+    score = _compute_score(version, mode, results)
+    context.report(f"{version.label} {mode}: {score.describe()}")
     return score
+
+
+def _compute_score(
+    version: PolicyVersionRow, mode: SamplingMode, results: Sequence[EvaluationResultRow]
+) -> VersionScore:
+    scored = [row for row in results if row.reward is not None]
+    violated = sum(row.outcome == Outcome.VIOLATED for row in scored)
+    rewards = {row.task_id: row.reward for row in scored if row.reward is not None}
+    return VersionScore(version, mode, rewards, violated / len(scored) if scored else 0.0)
 
 
 def _evaluation_key(version: PolicyVersionRow, setup: EvaluationSetup) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from offing.core.trajectory import Outcome
 from offing_trainer.batch import Floats, RolloutGroup, TrainingBatch
 from offing_trainer.critic import explained_variance
 from offing_trainer.grouped_statistics import count_by_index
@@ -39,7 +40,14 @@ def group_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
             "reward_std": float(known_scores.std()),
             "success_rate": float((known_scores >= MIN_SUCCESS_REWARD).mean()),
         }
-    return group_scores
+    return group_scores | _violation_fraction(groups)
+
+
+def _violation_fraction(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """Return the fraction of the scored rollouts that violated a rule of the graph. Empty if no outcome is known."""
+    known = [s.metadata for group in groups for s in group.rollouts if s.metadata.reward is not None]
+    outcomes = [metadata.outcome for metadata in known if metadata.outcome is not None]
+    return {"violation_fraction": outcomes.count(Outcome.VIOLATED) / len(outcomes)} if outcomes else {}
 
 
 def advantage_metrics(batch: TrainingBatch, rewards: Rewards, advantage: Floats) -> dict[str, float]:

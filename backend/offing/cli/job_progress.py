@@ -11,7 +11,7 @@ VALUE_HEADS = ("value", "value_high", "value_low", "value_switch")
 """Value heads of critics."""
 
 SHOWN_METRICS = (
-    *("reward", "success_rate", "entropy", "kl", "grad_norm", "tokens", "seconds_step"),
+    *("reward", "success_rate", "violation_fraction", "entropy", "kl", "grad_norm", "tokens", "seconds_step"),
     *(f"{head}/explained_variance" for head in VALUE_HEADS),
 )
 """Metrics of a training step that a terminal shows, if they exist."""

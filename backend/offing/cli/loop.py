@@ -204,10 +204,13 @@ def print_result(result: "LoopResult", as_json: bool) -> int:
     for before, after in zip(result.before, result.after, strict=True):
         print(
             f"{after.mode:>8}  {before.mean_reward:.3f} → {after.mean_reward:.3f} on {len(after.rewards)} "
-            "held-out tasks"
+            f"held-out tasks; violations {before.violation_fraction:.1%} → {after.violation_fraction:.1%}"
         )
     for one in result.comparison:
-        print(f"{one.mode:>8}  {one.mean_reward:.3f} by the comparison job on the same rollouts")
+        print(
+            f"{one.mode:>8}  {one.mean_reward:.3f} by the comparison job on the same rollouts; "
+            f"violations {one.violation_fraction:.1%}"
+        )
     for cost in result.costs:
         print(cost.describe())
     print(result.rejection_reason or "The candidate passed the gate and is now active.")
@@ -216,6 +219,10 @@ def print_result(result: "LoopResult", as_json: bool) -> int:
 
 def _describe_score(score: "VersionScore") -> dict[str, Any]:
     """Return a score with the reward of each task in the order of tasks, for paired comparisons."""
-    name = score.version.label
-    rewards = [reward for _, reward in sorted(score.rewards.items())]
-    return {"policy": name, "mode": score.mode, "success": score.mean_reward, "rewards": rewards}
+    return {
+        "policy": score.version.label,
+        "mode": score.mode,
+        "success": score.mean_reward,
+        "violation_fraction": score.violation_fraction,
+        "rewards": [reward for _, reward in sorted(score.rewards.items())],
+    }

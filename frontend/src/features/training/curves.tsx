@@ -23,6 +23,11 @@ const CHARTS: readonly Chart[] = [
     lines: [{ name: "success_rate" }],
   },
   {
+    title: msg`Violations`,
+    description: msg`Fraction of rollouts that violated a rule of the graph`,
+    lines: [{ name: "violation_fraction" }],
+  },
+  {
     title: msg`Entropy`,
     description: msg`Nats per token; falls as the policy becomes more certain`,
     lines: [{ name: "entropy" }],

@@ -27,7 +27,7 @@ export function explainedVarianceMetric(head: (typeof CRITIC_HEADS)[number]): st
 
 /** Metrics that the web UI shows. They are named in `workers/offing_trainer/step_metrics.py`. */
 export const METRICS = [
-  ...["reward", "success_rate", "entropy", "kl", "grad_norm", "clip_low", "clip_high"],
+  ...["reward", "success_rate", "violation_fraction", "entropy", "kl", "grad_norm", "clip_low", "clip_high"],
   ...CRITIC_HEADS.map(explainedVarianceMetric),
   ...["groups", "groups_examined", "groups_informative", "groups_stale", "groups_incomplete"],
 ];
