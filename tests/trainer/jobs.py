@@ -31,7 +31,7 @@ WORDS = [f"w{n}" for n in range(400)]
 """More than any id that `tests.storage.rollouts` writes."""
 
 NO_GUARDS: dict[str, Any] = dict.fromkeys(
-    ("max_entropy_drop", "max_entropy_rise", "max_kl", "max_ratio", "max_reward_drop"), 1e9
+    ("max_entropy_drop", "max_entropy_rise", "max_kl", "max_ratio", "max_reward_drop", "max_violation_rise"), 1e9
 )
 
 TABLES: dict[str, Any] = {

@@ -145,6 +145,8 @@ class GuardConfig(_TomlTable):
     """Maximum of the mean importance ratio and of its inverse."""
     max_reward_drop: float | None = Field(default=None, gt=0)
     """Maximum drop of the mean reward since the first training step."""
+    max_violation_rise: float | None = Field(default=None, gt=0)
+    """Maximum rise of the fraction of rollouts that violated a rule of the graph, since the first training step."""
 
 
 class CurriculumConfig(PotentialOptions):

@@ -33,7 +33,7 @@ def find_violation(
     candidates = [
         *_entropy_candidates(guards, first_metrics, metrics),
         *_divergence_candidates(guards, metrics),
-        *_reward_candidates(guards, first_metrics, metrics),
+        *_rollout_candidates(guards, first_metrics, metrics),
     ]
     return next((one for one in candidates if not one.value <= one.limit), None)
 
@@ -69,10 +69,15 @@ def _divergence_candidates(guards: GuardConfig, metrics: Mapping[str, float]) ->
     return violations
 
 
-def _reward_candidates(
+def _rollout_candidates(
     guards: GuardConfig, first_metrics: Mapping[str, float], metrics: Mapping[str, float]
 ) -> list[GuardViolation]:
-    before, reward = first_metrics.get("reward"), metrics.get("reward")
-    if guards.max_reward_drop is None or before is None or reward is None:
-        return []
-    return [GuardViolation("drop of mean reward", before - reward, guards.max_reward_drop)]
+    limits = (
+        ("drop of mean reward", "reward", -1, guards.max_reward_drop),
+        ("rise of the fraction of rollouts that violated a rule", "violation_fraction", 1, guards.max_violation_rise),
+    )
+    return [
+        GuardViolation(name, sign * (metrics[metric] - first_metrics[metric]), limit)
+        for name, metric, sign, limit in limits
+        if limit is not None and metric in metrics and metric in first_metrics
+    ]
