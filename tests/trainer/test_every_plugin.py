@@ -63,6 +63,7 @@ IDENTITY: Mapping[str, Options] = {
     "overlong": {"outcomes": ()},
     "max-variance": {"fraction": 1.0},
     "entropy-modulated": {"k": 0, "zeta": 0, "center": False},
+    "invalid-action-penalty": {"penalty": 0},
     "top-tokens": {"fraction": 1.0},
     "truncated-importance": {},
 }
@@ -100,7 +101,8 @@ def with_it(plugin: Plugin, options: Options | None = None, **request: Any) -> P
     """`asked`: beside the plug-in's options, such as a regularizer's coefficient."""
     entry = {"name": plugin.name, **(ACTIVE.get(plugin.name, {}) if options is None else options), **request}
     seam = NAMES.get(plugin.kind, str(plugin.kind))
-    return a_pipeline(**{seam: entry if plugin.kind in SINGLE_KINDS else [entry]})
+    view = {"name": "policy-turns", "include_rejected": plugin.needs_rejected}
+    return a_pipeline(**{"view": view, seam: entry if plugin.kind in SINGLE_KINDS else [entry]})
 
 
 def mixed_groups(seed: int = 5) -> list[RolloutGroup]:
@@ -386,6 +388,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ppo-clip": "is its surrogate",
     "surviving": "finds nothing here that was said before; it is tried by itself",
     "success-replay": "has nothing stored here; it is tried by itself",
+    "invalid-action-penalty": "finds no rejected output here; it is tried by itself",
 }
 
 

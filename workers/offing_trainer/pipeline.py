@@ -133,6 +133,7 @@ def build_pipeline(
     _check_unique_traits(pipeline)
     _check_conflicts(pipeline)
     _check_group_size(pipeline, group_size)
+    _check_rejected_included(pipeline)
     return pipeline
 
 
@@ -256,6 +257,19 @@ def _check_group_size(pipeline: Pipeline, size: int | None) -> None:
                 _field_path(link),
                 f"{link.plugin.name} needs groups of at least {min_group_size} rollouts, but data.group_size is {size}",
                 "Collect larger groups, or use another plug-in.",
+            )
+
+
+def _check_rejected_included(pipeline: Pipeline) -> None:
+    view = pipeline.get_plugin(PluginKind.VIEW)
+    if getattr(view.options, "include_rejected", False):
+        return
+    for link in pipeline.plugins:
+        if link.plugin.needs_rejected:
+            raise InvalidPipelineError(
+                _field_path(link),
+                f"{link.plugin.name} has no effect, because {view.plugin.name} leaves out rejected outputs",
+                'Use the view policy-turns with "include_rejected = true", or remove the plug-in.',
             )
 
 

@@ -270,6 +270,8 @@ class Plugin:
     traits: frozenset[PluginTrait] = frozenset()
     conflicts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Plug-ins that cannot be in the same pipeline, with the reason."""
+    needs_rejected: bool = False
+    """Whether it has no effect unless the view includes rejected outputs, see `include_rejected` of `policy-turns`."""
     uses_rng: bool = False
     """Whether it uses the random generator."""
 
