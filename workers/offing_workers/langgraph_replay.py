@@ -12,7 +12,8 @@ from offing.core.run import FencingToken
 from offing.kernel.call_path import CallPathTracker
 from offing.kernel.checkpointer import DELTA_COUNTERS_KEY
 from offing.kernel.execution import compile_graph
-from offing.kernel.replay import THREAD_ID, ReplayOpening
+from offing.kernel.replay import THREAD_ID
+from offing.kernel.stored_run import ReplayOpening
 from offing.sdk import Graph
 from offing.storage import langgraph_runs
 from offing.storage.checkpoints import PostgresCheckpointStore

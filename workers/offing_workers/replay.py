@@ -12,7 +12,8 @@ from offing.core.run import RunStatus
 from offing.core.step import Step
 from offing.core.tool import SourceSpan
 from offing.core.tool_policy import parse_stored_policy
-from offing.kernel.replay import ReplayResult, StoredRun, replay_stored_run
+from offing.kernel.replay import ReplayResult, replay_stored_run
+from offing.kernel.stored_run import StoredRun
 from offing.mcp.server_registry import McpServerRegistry
 from offing.sdk import Graph, RunInfo
 from offing.services.graphs import custom_tools_of, find_graph_version

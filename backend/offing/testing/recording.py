@@ -26,6 +26,7 @@ from offing.core.step import CallKey, Step, StepKind
 from offing.core.tool import SourceSpan
 from offing.core.tool_batch import order_tool_results
 from offing.kernel import replay
+from offing.kernel.stored_run import StoredRun
 from offing.sdk import Graph, RunInfo
 from offing.services.graphs import GraphRegistry
 from offing.services.run_tool_policy import build_default_tool_policy
@@ -105,7 +106,7 @@ async def replay_recording(graph: Graph, recording: Recording) -> SimulatedRun:
     tools = tuple(tool for tool in own.tools if not isinstance(tool, str))
     result = await replay.replay_stored_run(
         graph,
-        replay.StoredRun(
+        StoredRun(
             run=_build_run_info(recording),
             steps=recording.steps,
             stop_reason=recording.reason,
