@@ -16,8 +16,9 @@ import pytest
 import redis
 
 from offing.bus import live
-from offing.bus.live import LiveBus, Subscriber
+from offing.bus.live import LiveBus
 from offing.bus.live_events import ActionEvent, BusEvent, CurrentAction, ResyncEvent, StepsEvent
+from offing.bus.subscriber import MAX_INBOX_EVENTS, Subscriber
 from offing.clock import new_id
 from offing.core.step import Step, StepKind
 
@@ -124,12 +125,12 @@ async def test_many_steps_at_once_and_a_full_inbox_become_a_look(redis_url: str)
         await until(follower, lambda n: isinstance(n, ResyncEvent))
         await bus.publish_steps(TENANT, RUN, [a_step(n) for n in range(live.MAX_STEPS_PER_EVENT + 1)])
         assert isinstance(await anext(follower), ResyncEvent)
-        for n in range(live.MAX_INBOX_EVENTS + 10):
+        for n in range(MAX_INBOX_EVENTS + 10):
             follower.offer(StepsEvent(RUN, (a_step(n),)))
         assert isinstance(await anext(follower), ResyncEvent)
         rest = [await anext(follower) for _ in range(9)]
         assert [n.steps[0].seq for n in rest if isinstance(n, StepsEvent)] == list(
-            range(live.MAX_INBOX_EVENTS + 1, live.MAX_INBOX_EVENTS + 10)
+            range(MAX_INBOX_EVENTS + 1, MAX_INBOX_EVENTS + 10)
         )
 
 
@@ -271,3 +272,16 @@ async def test_what_is_published_after_closing_opens_no_connection(redis_url: st
         after: Any = client.client_list()
         assert [one["id"] for one in after] == [one["id"] for one in before]
         assert client.keys() == []
+
+
+async def test_who_subscribes_after_closing_gets_resync_events_and_opens_no_connection(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "RESYNC_DISCONNECTED_SECONDS", 0.01)
+    before = asyncio.all_tasks()
+    async with LiveBus(redis_url) as bus:
+        pass
+    async with bus.subscribe(TENANT, [RUN]) as follower:
+        assert isinstance(await anext(follower), ResyncEvent)
+        assert not follower.is_confirmed
+        assert asyncio.all_tasks() == before

@@ -9,9 +9,7 @@ never from the request.
 """
 
 import asyncio
-import math
 import time
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -22,17 +20,14 @@ import orjson
 import structlog
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline, PubSub
-from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from offing.bus.live_events import (
     MALFORMED_MESSAGE_ERRORS,
     PROBE_CHANNEL,
-    BusEvent,
     CurrentAction,
     ResyncEvent,
     RunActivity,
@@ -48,6 +43,7 @@ from offing.bus.live_events import (
     stream_channel_name,
 )
 from offing.bus.skipped_messages import SkippedMessages
+from offing.bus.subscriber import Subscriber, Subscription
 from offing.cancellation import cancel_tasks
 from offing.core.answer_draft import MAX_DRAFT_CHARS, MAX_DRAFTS_PER_RUN, DraftEnd, DraftPart
 from offing.core.step import Step
@@ -74,59 +70,12 @@ PING_INTERVAL_SECONDS = 5.0
 UNSUBSCRIBE_DELAY_SECONDS = 0.5
 """Time after which channels without a subscriber are left, together with the others that are unused then."""
 
-MAX_INBOX_EVENTS = 256
-"""Events buffered for a slow subscriber. When the buffer is full, one `ResyncEvent` replaces them."""
-
 MAX_STEPS_PER_EVENT = 64
 """Maximum number of steps in one event. A larger batch is published as a `ResyncEvent`."""
 
 REDIS_ERRORS = (RedisError, OSError, TimeoutError)
 
 log = structlog.get_logger()
-
-
-class Subscriber:
-    """The inbox of one subscriber.
-
-    It is an asynchronous iterator that never ends and holds at most `MAX_INBOX_EVENTS` events.
-    """
-
-    def __init__(self, resync_interval: Callable[[], float], is_confirmed: Callable[[], bool]) -> None:
-        self._tick, self._is_confirmed = resync_interval, is_confirmed
-        self._inbox: deque[BusEvent] = deque()
-        self._arrived = asyncio.Event()
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether Redis sends all events from now on."""
-        return self._is_confirmed()
-
-    def offer(self, event: BusEvent) -> None:
-        if len(self._inbox) >= MAX_INBOX_EVENTS:
-            self._inbox.clear()
-            event = ResyncEvent()
-        self._inbox.append(event)
-        self._arrived.set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> BusEvent:
-        return await self.next(math.inf) or ResyncEvent()
-
-    async def next(self, timeout_seconds: float) -> BusEvent | None:
-        """Return the next event. If none arrives in time, return a `ResyncEvent` after the resync interval, and `None`
-        after `timeout_seconds`, if these are over before it.
-        """
-        resync_seconds = self._tick()
-        if not self._inbox:
-            self._arrived.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(timeout_seconds, resync_seconds)):
-                    await self._arrived.wait()
-        if self._inbox:
-            return self._inbox.popleft()
-        return None if timeout_seconds < resync_seconds else ResyncEvent()
 
 
 class LiveBus:
@@ -167,7 +116,9 @@ class LiveBus:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections. What is published afterwards is not sent, so that it opens no new one."""
+        """Close the connections. Nothing opens new ones: what is published afterwards is not sent, and who subscribes
+        afterwards only gets resync events.
+        """
         self._is_closed = True
         if self._unsubscribing is not None:
             self._unsubscribing.cancel()
@@ -418,7 +369,7 @@ class LiveBus:
 
     def _add_channels(self, channels: Collection[str]) -> None:
         """Subscribe to channels that are not subscribed yet."""
-        if self._listener is None:
+        if self._listener is None and not self._is_closed:
             self._listener = asyncio.create_task(self._listen(), name="live bus")
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
@@ -427,7 +378,7 @@ class LiveBus:
 
     async def _wait_for_confirmation(self, channels: Collection[str]) -> None:
         """Wait briefly for the confirmation: the subscriber also resyncs at regular intervals."""
-        if self._pubsub is None and self._failing:
+        if self._pubsub is None and (self._failing or self._is_closed):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS):
@@ -476,7 +427,7 @@ class LiveBus:
         pause = 0.1
         while True:
             try:
-                async with _Subscription(self._redis.connection_pool) as pubsub:
+                async with Subscription(self._redis.connection_pool) as pubsub:
                     await pubsub.subscribe(PROBE_CHANNEL)
                     self._pubsub = pubsub  # from now on, new subscribers add their channels themselves
                     if self._subscribers:
@@ -535,27 +486,3 @@ class LiveBus:
         for watching in self._subscribers.values():
             for follower in watching:
                 follower.offer(ResyncEvent())
-
-
-class _Subscription(PubSub):
-    """A subscription that ends when its connection breaks.
-
-    The class of redis-py reconnects in the task that gets the error, and two tasks that
-    reconnect at the same time leave a socket open. Here only the listener reconnects, with a new
-    subscription.
-    """
-
-    async def connect(self) -> None:
-        self._require_connection()
-        await super().connect()
-
-    async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:  # noqa: ASYNC109  its signature
-        self._require_connection()
-        return await super().parse_response(block, timeout)
-
-    async def _reconnect(self, conn: AbstractConnection, *_: object, **__: object) -> None:
-        await conn.disconnect(nowait=True)
-
-    def _require_connection(self) -> None:
-        if self.connection is not None and not self.connection.is_connected:
-            raise RedisConnectionError("the connection of the subscription is closed")

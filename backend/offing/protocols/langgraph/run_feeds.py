@@ -13,10 +13,10 @@ from typing import Any
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from offing.bus.live import Subscriber
 from offing.bus.live_events import BusEvent, ResyncEvent, StepsEvent
 from offing.bus.run_streams import END_EVENT, StreamReader
 from offing.bus.stream_messages import FIRST_ID, KeptEvent
+from offing.bus.subscriber import Subscriber
 from offing.core.errors import InvalidInput, NotFound, OffingError, Unauthorized
 from offing.core.run import TERMINAL_STATUSES
 from offing.kernel.langgraph_json import dump_json

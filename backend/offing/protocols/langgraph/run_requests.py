@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from offing.bus.live import Subscriber
 from offing.bus.run_streams import find_position
 from offing.bus.stream_messages import FIRST_ID
+from offing.bus.subscriber import Subscriber
 from offing.clock import new_id
 from offing.core.errors import InvalidInput, NotFound
 from offing.core.langgraph_run import Multitask, RunArguments
