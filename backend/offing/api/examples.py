@@ -2,20 +2,27 @@
 
 from typing import Any
 
-from offing.api.example_values import EXTRACTIVE_ENGINE_EXAMPLE, RUN_ID, SNAPSHOT_SHA256, TIMESTAMP, Example
+from offing.api.example_values import (
+    EXTRACTIVE_ENGINE_EXAMPLE,
+    QUOTE,
+    RUN_ID,
+    SNAPSHOT_SHA256,
+    SOURCE_ID,
+    TEXT_ID,
+    TIMESTAMP,
+    Example,
+)
 from offing.api.installation_examples import INSTALLATION_EXAMPLES
+from offing.api.library_examples import LIBRARY_EXAMPLES
 from offing.api.schemas import input_requests, langgraph_runs, run_tree, run_views
 from offing.api.training_examples import TRAINING_EXAMPLES
 
 THREAD_ID = "01980000-0000-7000-8000-00000000000b"
-SOURCE_ID = "01980000-0000-7000-8000-00000000000c"
-TEXT_ID = "01980000-0000-7000-8000-00000000000d"
 EVENT_ID = "01980000-0000-7000-8000-000000000010"
 WEBHOOK_ID = "01980000-0000-7000-8000-000000000011"
 SHARE_ID = "01980000-0000-7000-8000-00000000000f"
 RATING_ID = "01980000-0000-7000-8000-00000000000e"
 QUESTION = "How does undici reuse connections?"
-QUOTE = "A Pool keeps several Client instances connected to the same upstream target."
 
 TOKEN_DETAILS_EXAMPLE: Example = {
     "prompt_tokens": 5200,
@@ -143,16 +150,6 @@ RUN_EXAMPLE: Example = {
     "forked_at_seq": None,
 }
 
-COLLECTION_EXAMPLE: Example = {
-    "name": "undici",
-    "count": 50,
-    "removed_count": 0,
-    "latest_added_at": TIMESTAMP,
-    "active_runs": 0,
-}
-
-ERASURE_EXAMPLE: Example = {"sources": 1, "snapshots": 1, "passages": 9, "steps": 3}
-
 MATCH_EXAMPLE: Example = {"location": "question", "excerpt": QUESTION, "marks": [{"start": 9, "end": 15}]}
 
 DELETION_EXAMPLE: Example = {"run_ids": [RUN_ID], "child_runs": 2, "kept_fork_ids": []}
@@ -267,47 +264,6 @@ REPORT_EXAMPLE: Example = {
     "latest_version": 1,
     "version_of": None,
     "created_at": TIMESTAMP,
-}
-
-SOURCE_EXAMPLE: Example = {
-    "id": SOURCE_ID,
-    "collection": "undici",
-    "name": "docs/api/Pool.md",
-    "title": "Pool",
-    "media_type": "text/markdown",
-    "size_bytes": 4210,
-    "char_count": 4188,
-    "text_id": TEXT_ID,
-    "snapshot": SNAPSHOT_SHA256,
-    "added_at": TIMESTAMP,
-}
-
-UPLOADED_FILE_EXAMPLE: Example = {"name": "Pool.md", "outcome": "added", "source": SOURCE_EXAMPLE, "problem": ""}
-
-SEARCH_HIT_EXAMPLE: Example = {
-    "text_id": TEXT_ID,
-    "source_id": SOURCE_ID,
-    "title": "Pool",
-    "heading": "Class: Pool",
-    "start": 120,
-    "end": 196,
-    "text": QUOTE,
-    "marks": [{"start": 2, "end": 6}],
-    "score": 11.2,
-}
-
-PASSAGE_EXAMPLE: Example = {
-    "text_id": TEXT_ID,
-    "source_id": SOURCE_ID,
-    "title": "Pool",
-    "name": "docs/api/Pool.md",
-    "start": 120,
-    "end": 196,
-    "before": "Class: Pool\n\n",
-    "text": QUOTE,
-    "after": "\n\nRequests are not guaranteed to be dispatched in order.",
-    "snapshot": SNAPSHOT_SHA256,
-    "char_count": 4188,
 }
 
 RATING_EXAMPLE: Example = {
@@ -503,27 +459,7 @@ EXAMPLES: dict[str, Example] = {
     "ReportOut": REPORT_EXAMPLE,
     "ThreadOut": THREAD_EXAMPLE,
     "ThreadPage": {"items": [THREAD_EXAMPLE], "next": None},
-    "SourceOut": SOURCE_EXAMPLE,
-    "SourcePage": {"items": [SOURCE_EXAMPLE], "next": None, "total": 1},
-    "CollectionOut": COLLECTION_EXAMPLE,
-    "CollectionRenameIn": {"name": "undici", "new_name": "undici 7"},
-    "CollectionDeletionOut": {"kept_count": 50, "erased": ERASURE_EXAMPLE, "remaining": 0},
-    "SourceMoveIn": {"source_ids": [SOURCE_ID], "collection": "undici"},
-    "SourceMoveOut": {"moved": 1},
-    "UploadResultOut": {"files": [UPLOADED_FILE_EXAMPLE]},
-    "SearchHitPage": {"items": [SEARCH_HIT_EXAMPLE], "notices": []},
-    "LibraryStatusOut": {
-        "text_count": 50,
-        "embedding": {
-            "model": "openai/text-embedding-3-small",
-            "dimensions": 1536,
-            "filled_count": 48,
-            "rejected_count": 0,
-        },
-        "reranks": False,
-    },
-    "PassageOut": PASSAGE_EXAMPLE,
-    "ErasureOut": ERASURE_EXAMPLE,
+    **LIBRARY_EXAMPLES,
     "GraphOut": {
         "name": "agentflow",
         "title": "AgentFlow",
