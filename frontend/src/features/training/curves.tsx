@@ -18,12 +18,14 @@ interface Chart {
 const CHARTS: readonly Chart[] = [
   { title: msg`Reward`, description: msg`Mean over the rollouts of a step`, lines: [{ name: "reward" }] },
   {
-    title: msg`Outcomes`,
-    description: msg`Fraction of rollouts that completed their task, and of those that violated a rule of the graph (dashed)`,
-    lines: [
-      { name: "success_rate", prefix: msg`success ` },
-      { name: "violation_fraction", prefix: msg`violations ` },
-    ],
+    title: msg`Success`,
+    description: msg`Fraction of rollouts that completed their task`,
+    lines: [{ name: "success_rate" }],
+  },
+  {
+    title: msg`Violations`,
+    description: msg`Fraction of rollouts that violated a rule of the graph`,
+    lines: [{ name: "violation_fraction" }],
   },
   {
     title: msg`Entropy`,
