@@ -123,6 +123,15 @@ async def test_a_step_is_committed_whole_and_a_rollout_decided_on_twice_undoes_i
     assert [(m.step, m.value) for m in metrics_since] == [(1, 0.5)]
 
 
+async def test_the_first_value_of_a_metric_is_that_of_the_first_step_that_has_it(pool: Database) -> None:
+    token = await claim(pool, (await a_job(pool)).id)
+    for step, metrics in enumerate(({"reward": 0.5}, {"reward": 0.25, "entropy": 2.0}, {"entropy": 1.0}), 1):
+        await commit(pool, token, a_step(step, metrics=metrics))
+    async with pool.transaction(LOCAL_TENANT) as connection:
+        first = await training_metrics.get_first_values(connection, token.job_id, ["entropy", "reward", "kl"])
+    assert first == {"reward": 0.5, "entropy": 2.0}
+
+
 async def test_a_step_out_of_order_is_rejected(pool: Database) -> None:
     token = await claim(pool, (await a_job(pool)).id)
     with pytest.raises(LeaseLostError):

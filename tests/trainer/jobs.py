@@ -116,6 +116,14 @@ class Bench:
                 (name, int(version), group_id),
             )
 
+    def violate(self, group_ids: Sequence[UUID]) -> None:
+        """The rollouts of these groups that have no reward above 0 violated a rule."""
+        with psycopg.connect(self.owner_url, autocommit=True) as owner:
+            owner.execute(
+                "update app.rollout set outcome = 'violated' where group_id = any(%s) and reward = 0",
+                (list(group_ids),),
+            )
+
     def same_task(self, one: UUID, other: UUID) -> None:
         """Two groups are of the same task."""
         with psycopg.connect(self.owner_url, autocommit=True) as owner:

@@ -126,6 +126,24 @@ async def test_a_guard_that_trips_later_names_the_checkpoint_before_the_update_t
     assert done.checkpoint == ("" if good == 0 else str(find_checkpoint(bench.folder(job.id), good)))
 
 
+async def test_a_guard_compares_violations_with_those_of_the_first_step_also_after_a_pause(bench: Bench) -> None:
+    await bench.policy()
+    await bench.groups(2)
+    bench.violate(await bench.groups(4, first=2))
+    job = await bench.job(guards={**NO_GUARDS, "max_violation_rise": 0.2})
+
+    def pause(row: TrainingJobRow, phase: str, metrics: object) -> None:
+        if phase == "moved":
+            bench.later(training_jobs.pause_job(bench.database, LOCAL_TENANT, row.id))
+
+    paused = await bench.run(job.id, job_context(bench, on_phase=pause))
+    assert (paused.state, paused.step) == ("paused", 1)
+    await training_jobs.resume_job(bench.database, LOCAL_TENANT, job.id)
+    done = await bench.run(job.id)
+    assert (done.state, done.stop_reason, done.step) == ("failed", "guard", 1)
+    assert "rise of the fraction of rollouts that violated a rule: 0.5, above the limit of 0.2" in done.error
+
+
 async def test_a_paused_job_continues_and_a_cancelled_one_keeps_what_it_committed(bench: Bench) -> None:
     await bench.policy()
     await bench.groups(6)

@@ -1,6 +1,7 @@
 """Metrics of a training step: its groups, its advantages, and its loss.
 
-A job stores them under the names used here. Guards read `entropy`, `kl_k1`, `ratio` and `reward`.
+A job stores them under the names used here. Guards read `entropy`, `kl_k1`, `ratio`,
+`reward` and `violation_fraction`.
 """
 
 from collections.abc import Mapping, Sequence

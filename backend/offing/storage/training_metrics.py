@@ -29,6 +29,11 @@ GET_LAST_METRIC_VALUES = """
                           order by step desc limit 1) as found
 """
 
+GET_FIRST_VALUES = """
+    select distinct on (name) name, value from training_metric
+     where job_id = %s and name = any(%s) order by name, step
+"""
+
 LIST_RECENT_VALUES = """
     select value from training_metric where job_id = %s and name = %s order by step desc limit %s
 """
@@ -67,6 +72,11 @@ async def list_metrics_since(
 async def get_last_metric_values(connection: Connection, job_ids: Sequence[UUID], name: str) -> dict[UUID, float]:
     """Return the latest value of a metric by job."""
     return dict(await (await connection.execute(GET_LAST_METRIC_VALUES, (list(job_ids), name))).fetchall())
+
+
+async def get_first_values(connection: Connection, job_id: UUID, names: Sequence[str]) -> dict[str, float]:
+    """Return the first stored value of each of these metrics. A metric that no step has is missing."""
+    return dict(await (await connection.execute(GET_FIRST_VALUES, (job_id, list(names)))).fetchall())
 
 
 async def list_recent_values(connection: Connection, job_id: UUID, name: str, limit: int) -> list[float]:

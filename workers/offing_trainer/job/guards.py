@@ -1,7 +1,9 @@
 """Guards: limits on a job's metrics that stop it.
 
 The metrics of a step describe the weights before its update. A guard that is violated therefore
-concerns the update of the step before, and the job returns to the last good weights.
+concerns the update of the step before, and the job returns to the last good weights. Mean reward and
+violations describe the policy that sampled the rollouts, which is another one if a job trains on
+stored rollouts.
 """
 
 import math
@@ -9,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from offing_trainer.config import GuardConfig
+
+BASELINE_METRICS = ("entropy", "reward", "violation_fraction")
+"""Metrics whose change since their first value is limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ def find_violation(
 ) -> GuardViolation | None:
     """Find the first guard that the metrics violate, or return `None`.
 
-    `first_metrics` are those of the job's first step. Missing metrics violate no guard.
+    `first_metrics` has the first value of each of `BASELINE_METRICS` that the job has measured. Missing
+    metrics violate no guard.
     """
     candidates = [
         *_entropy_candidates(guards, first_metrics, metrics),

@@ -40,7 +40,7 @@ from offing_trainer.job.checkpoints import (
 from offing_trainer.job.contract import JobTrainer, PhaseCallback, TrainingStepResult
 from offing_trainer.job.group_query import build_group_query
 from offing_trainer.job.group_selection import GroupSelection, StepSize
-from offing_trainer.job.guards import GuardViolation, find_violation
+from offing_trainer.job.guards import BASELINE_METRICS, GuardViolation, find_violation
 from offing_trainer.job.lineage import JobPolicies, load_job_policies
 from offing_trainer.job.metric_sinks import CLOSE_TIMEOUT_SECONDS, MetricWriter, SinkContext, build_sink_factories
 from offing_trainer.job.publication import Registration
@@ -105,7 +105,7 @@ class _JobProgress:
     plugin_state: Mapping[str, Any]
     sinks: MetricWriter
     first_metrics: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Metrics of the job's first step, for the guards."""
+    """The first value of each of `BASELINE_METRICS` in the job, for the guards."""
     timer: StepTimer = field(default_factory=lambda: StepTimer(time.monotonic))
 
     @property
@@ -178,11 +178,7 @@ async def _start(context: JobContext, fencing_token: JobFencingToken, on_thread:
         policies = await load_job_policies(connection, config)
         query = build_group_query(config.data)
         state = await training_jobs.get_plugin_state(connection, job.id)
-        first = {
-            m.name: m.value
-            for m in await training_metrics.list_metrics_since(connection, job.id, 0, None, 500)
-            if m.step == 1
-        }
+        first = await training_metrics.get_first_values(connection, job.id, BASELINE_METRICS)
     context.on_phase(job, "opening the policy", {})
     for version in filter(None, (policies.start, policies.reference)):
         await policy_files.check_files(context.database, fencing_token.tenant_id, version)
@@ -373,7 +369,8 @@ async def _commit_step(
             )
         progress.job = await training_jobs.get_job(connection, fencing_token.job_id)
     progress.plugin_state = {**progress.plugin_state, **state}
-    progress.first_metrics = progress.first_metrics or (metrics if choice.groups else {})
+    measured = {name: metrics[name] for name in BASELINE_METRICS if name in metrics}
+    progress.first_metrics = {**measured, **progress.first_metrics}
     return requested_action
 
 
