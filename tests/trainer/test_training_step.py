@@ -354,6 +354,24 @@ def test_as_released_the_last_segment_trains_again_what_it_keeps() -> None:
     assert ready.batch.token_ids[ready.batch.token_rollout == 0].tolist() == [10, 11, 12, 13, 10, 11, 14, 15]
 
 
+def test_as_released_a_rejected_completion_is_no_last_segment() -> None:
+    group = edited()
+    first = group.rollouts[0]
+    last = max(first.rows, key=lambda row: row.segment_info.idx)
+    rejected = replace(
+        last, segment_info=replace(last.segment_info, idx=last.segment_info.idx + 1, boundary_reason="rejected")
+    )
+    pipeline = a_pipeline(view={"name": "surviving", "include_rejected": True})
+    longer = replace(group, rollouts=(replace(first, rows=(*first.rows, rejected)), *group.rollouts[1:]))
+    ready = a_step(pipeline, [longer], mode="decoupled")
+    trained = [
+        ready.batch.token_ids[ready.batch.token_row == nth].tolist()
+        for nth in range(ready.batch.num_rows)
+        if ready.batch.row_rollout[nth] == 0
+    ]
+    assert trained == [[10, 11, 12, 13], [10, 11, 14, 15], [14, 15]]
+
+
 def test_the_gradient_of_the_parts_is_that_of_the_whole_episode() -> None:
     """SUPO's theorem 3.2: a token's log-probability counts once, whichever span it is in."""
     pipeline = a_pipeline(

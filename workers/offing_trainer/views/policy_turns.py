@@ -35,7 +35,12 @@ def _filter_rows(options: ViewOptions, rollout: TrainingRollout) -> TrainingRoll
 
 def _is_included(options: ViewOptions, row: TrainingRow) -> bool:
     has_role = not options.roles or row.segment_info.role in options.roles
-    return has_role and (options.include_rejected or row.segment_info.boundary_reason != BoundaryReason.REJECTED)
+    return has_role and (options.include_rejected or not is_rejected(row))
+
+
+def is_rejected(row: TrainingRow) -> bool:
+    """Return whether the row is a completion that no role could use."""
+    return row.segment_info.boundary_reason == BoundaryReason.REJECTED
 
 
 PLUGIN = Plugin("policy-turns", PluginKind.VIEW, "Offing: one row per stored segment", policy_turns, ViewOptions)

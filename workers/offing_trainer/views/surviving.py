@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from offing.core.training_rows import TrainingRow
 from offing_trainer.batch import Indices, RolloutGroup, TrainingRollout
 from offing_trainer.plugin import Plugin, PluginKind
-from offing_trainer.views.policy_turns import ViewOptions, policy_turns
+from offing_trainer.views.policy_turns import ViewOptions, is_rejected, policy_turns
 
 
 def surviving(options: ViewOptions, groups: Sequence[RolloutGroup]) -> Sequence[RolloutGroup]:
@@ -26,11 +26,16 @@ def surviving(options: ViewOptions, groups: Sequence[RolloutGroup]) -> Sequence[
 
 
 def _restore_loss_masks(rollout: TrainingRollout) -> TrainingRollout:
-    if len(rollout.rows) < 2:
+    """Train the completions of earlier segments in the last one, too. Rejected completions are unchanged."""
+    rejected = tuple(row for row in rollout.rows if is_rejected(row))
+    accepted = sorted(
+        (row for row in rollout.rows if not is_rejected(row)), key=lambda row: (row.segment_info.idx, row.part)
+    )
+    if len(accepted) < 2:
         return rollout
-    *before, last = sorted(rollout.rows, key=lambda row: (row.segment_info.idx, row.part))
+    *before, last = accepted
     token_runs = [ids for row in before for ids in _iter_trained_tokens(row)]
-    return replace(rollout, rows=(*before, _train_tokens(last, token_runs)))
+    return replace(rollout, rows=(*before, _train_tokens(last, token_runs), *rejected))
 
 
 def _iter_trained_tokens(row: TrainingRow) -> Iterator[Indices]:
