@@ -37,7 +37,7 @@ BY_LOOK_UPS: LiteralString = """
     select v.name || '@' || v.version, round(t.difficulty * %s)::int, avg(r.reward), avg((r.outcome = 'violated')::int)
       from evaluation e join policy_version v on v.id = e.policy_version_id
       join evaluation_result r on r.evaluation_id = e.id join task t on t.id = r.task_id
-     where e.mode = 'greedy' group by 1, 2 order by 2
+     where e.mode = 'greedy' and r.reward is not null group by 1, 2 order by 2
 """
 
 

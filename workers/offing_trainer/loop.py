@@ -62,8 +62,8 @@ class VersionScore:
     mode: SamplingMode
     rewards: Mapping[UUID, float]
     """Reward by task. Tasks with infrastructure failures are left out."""
-    violation_fraction: float
-    """Fraction of the rollouts with a reward that violated a rule of the graph."""
+    violation_fraction: float | None
+    """Fraction of the rollouts with a reward that violated a rule of the graph. `None` means that none has a reward."""
 
     @property
     def mean_reward(self) -> float:
@@ -72,6 +72,8 @@ class VersionScore:
 
     def describe(self) -> str:
         """Return text such as `mean reward 0.155 on 200 tasks, 0.5% violated a rule of the graph`."""
+        if self.violation_fraction is None:
+            return "no rollout has a reward"
         return (
             f"mean reward {self.mean_reward:.3f} on {len(self.rewards)} tasks, "
             f"{self.violation_fraction:.1%} violated a rule of the graph"
@@ -279,7 +281,7 @@ def _compute_score(
     scored = [row for row in results if row.reward is not None]
     violated = sum(row.outcome == Outcome.VIOLATED for row in scored)
     rewards = {row.task_id: row.reward for row in scored if row.reward is not None}
-    return VersionScore(version, mode, rewards, violated / len(scored) if scored else 0.0)
+    return VersionScore(version, mode, rewards, violated / len(scored) if scored else None)
 
 
 def _evaluation_key(version: PolicyVersionRow, setup: EvaluationSetup) -> str:

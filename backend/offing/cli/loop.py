@@ -204,17 +204,22 @@ def print_result(result: "LoopResult", as_json: bool) -> int:
     for before, after in zip(result.before, result.after, strict=True):
         print(
             f"{after.mode:>8}  {before.mean_reward:.3f} → {after.mean_reward:.3f} on {len(after.rewards)} "
-            f"held-out tasks; violations {before.violation_fraction:.1%} → {after.violation_fraction:.1%}"
+            f"held-out tasks; violations {_render_share(before)} → {_render_share(after)}"
         )
     for one in result.comparison:
         print(
             f"{one.mode:>8}  {one.mean_reward:.3f} by the comparison job on the same rollouts; "
-            f"violations {one.violation_fraction:.1%}"
+            f"violations {_render_share(one)}"
         )
     for cost in result.costs:
         print(cost.describe())
     print(result.rejection_reason or "The candidate passed the gate and is now active.")
     return 0
+
+
+def _render_share(score: "VersionScore") -> str:
+    """Return the share of rollouts that violated a rule, as text."""
+    return "not measured" if score.violation_fraction is None else f"{score.violation_fraction:.1%}"
 
 
 def _describe_score(score: "VersionScore") -> dict[str, Any]:
