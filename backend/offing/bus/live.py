@@ -284,7 +284,9 @@ class LiveBus:
         return answer
 
     async def is_reachable(self) -> bool:
-        """Return whether Redis answers a ping."""
+        """Return whether Redis answers a ping. After `close`, it is not asked."""
+        if self._is_closed:
+            return False
         try:
             await self._redis.ping()  # pyright: ignore[reportUnknownMemberType, reportGeneralTypeIssues]
         except REDIS_ERRORS:
@@ -373,12 +375,12 @@ class LiveBus:
             self._listener = asyncio.create_task(self._listen(), name="live bus")
         new = [c for c in channels if c not in self._confirmed]
         self._confirmed.update((c, asyncio.Event()) for c in new)
-        if self._pubsub is not None and new:
+        if self._pubsub is not None and new and not self._is_closed:
             self._send_command(self._pubsub.subscribe, new)
 
     async def _wait_for_confirmation(self, channels: Collection[str]) -> None:
         """Wait briefly for the confirmation: the subscriber also resyncs at regular intervals."""
-        if self._pubsub is None and (self._failing or self._is_closed):
+        if self._is_closed or (self._pubsub is None and self._failing):
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(PUBLISH_TIMEOUT_SECONDS):
