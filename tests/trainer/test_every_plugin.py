@@ -101,13 +101,18 @@ def with_it(plugin: Plugin, options: Options | None = None, **request: Any) -> P
     """`asked`: beside the plug-in's options, such as a regularizer's coefficient."""
     entry = {"name": plugin.name, **(ACTIVE.get(plugin.name, {}) if options is None else options), **request}
     seam = NAMES.get(plugin.kind, str(plugin.kind))
-    view = {"name": "policy-turns", "include_rejected": plugin.needs_rejected}
-    return a_pipeline(**{"view": view, seam: entry if plugin.kind in SINGLE_KINDS else [entry]})
+    return a_pipeline(**{"view": _view_for(plugin), seam: entry if plugin.kind in SINGLE_KINDS else [entry]})
+
+
+def _view_for(plugin: Plugin) -> Options:
+    return {"name": "policy-turns", "include_rejected": plugin.needs_rejected}
 
 
 def mixed_groups(seed: int = 5) -> list[RolloutGroup]:
     groups = random_groups(seed, 4, 4, reward=lambda rng: float(rng.choice([0.0, 0.4, 1.0])))
-    return [*groups, *_with_rows([rewarded([0.0, 0.0], key="g9", first=91)], _unsure)]
+    violated = a_sample(0.0, ((2,), (3,)), run=81, outcome="violated", fractures=["root", "rejected"])
+    others = [a_group(violated, a_sample(1.0, run=82), key="g8"), rewarded([0.0, 0.0], key="g9", first=91)]
+    return [*groups, *_with_rows(others, _unsure)]
 
 
 def _with_rows(groups: Sequence[RolloutGroup], changed: Callable[[TrainingRow], TrainingRow]) -> list[RolloutGroup]:
@@ -388,7 +393,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ppo-clip": "is its surrogate",
     "surviving": "finds nothing here that was said before; it is tried by itself",
     "success-replay": "has nothing stored here; it is tried by itself",
-    "invalid-action-penalty": "finds no rejected output here; it is tried by itself",
 }
 
 
@@ -398,7 +402,8 @@ def test_it_does_something_where_it_is_active(plugin: Plugin) -> None:
     if plugin.name in WITHOUT_EFFECT:
         pytest.skip(WITHOUT_EFFECT[plugin.name])
     groups, pipeline = mixed_groups(), with_it(plugin)
-    step, plain = a_step(pipeline, groups, a_step(pipeline, mixed_groups(4)).state), plain_step()
+    step = a_step(pipeline, groups, a_step(pipeline, mixed_groups(4)).state)
+    plain = a_step(a_pipeline(view=_view_for(plugin)), groups)
     shared = step.by_row.keys() & plain.by_row.keys()
     apart = [step.by_row[row][: plain.by_row[row].size] - plain.by_row[row][: step.by_row[row].size] for row in shared]
     assert step.by_row.keys() != plain.by_row.keys() or max(np.abs(each).max() for each in apart) > 1e-6

@@ -1,4 +1,4 @@
-"""The penalty for rejected outputs: which tokens get it, and when it is rejected as a setting."""
+"""The penalty for rejected completions: which tokens get it, and when it is rejected as a setting."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ def penalized(penalty: float = 0.75, **seams: Any) -> Pipeline:
 
 
 def a_violation_among(*rewards: float) -> RolloutGroup:
-    """The first rollout ends with an output that its graph rejected, and the others have these rewards."""
+    """The first rollout ends with a completion that no role could use, and the others have these rewards."""
     first = a_sample(0.0, ((2,), (3,)), outcome="violated", fractures=["root", "rejected"])
     return a_group(first, *(a_sample(reward, run=run) for run, reward in enumerate(rewards, 2)))
 
 
-def test_in_a_group_that_fails_only_the_rejected_output_gets_an_advantage() -> None:
+def test_in_a_group_that_fails_only_the_rejected_completion_gets_an_advantage() -> None:
     step = a_step(penalized(), [a_violation_among(0.0, 0.0, 0.0)])
     assert by_row(step.batch, step.advantage) == [0.0, -0.75, 0.0, 0.0, 0.0]
     assert step.active_rows.tolist() == [1]
@@ -40,7 +40,7 @@ def test_a_penalty_of_zero_leaves_a_group_that_fails_without_an_advantage() -> N
 
 
 @pytest.mark.parametrize("view", [{"name": "policy-turns"}, {"name": "surviving"}])
-def test_a_view_without_rejected_outputs_is_rejected_with_the_view_to_use(view: dict[str, Any]) -> None:
+def test_a_view_without_rejected_completions_is_rejected_with_the_option_to_set(view: dict[str, Any]) -> None:
     with pytest.raises(InvalidPipelineError, match=r"advantage_modifiers: .*leaves out rejected.*include_rejected"):
         penalized(view=view)
 

@@ -261,15 +261,16 @@ def _check_group_size(pipeline: Pipeline, size: int | None) -> None:
 
 
 def _check_rejected_included(pipeline: Pipeline) -> None:
+    """Raise InvalidPipelineError for a plug-in that the view's option `include_rejected` leaves without effect."""
     view = pipeline.get_plugin(PluginKind.VIEW)
-    if getattr(view.options, "include_rejected", False):
+    if getattr(view.options, "include_rejected", True):
         return
     for link in pipeline.plugins:
         if link.plugin.needs_rejected:
             raise InvalidPipelineError(
                 _field_path(link),
-                f"{link.plugin.name} has no effect, because {view.plugin.name} leaves out rejected outputs",
-                'Use the view policy-turns with "include_rejected = true", or remove the plug-in.',
+                f"{link.plugin.name} has no effect, because {view.plugin.name} leaves out rejected completions",
+                'Set "include_rejected = true" for the view, or remove the plug-in.',
             )
 
 

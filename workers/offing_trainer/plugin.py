@@ -271,7 +271,7 @@ class Plugin:
     conflicts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Plug-ins that cannot be in the same pipeline, with the reason."""
     needs_rejected: bool = False
-    """Whether it has no effect unless the view includes rejected outputs, see `include_rejected` of `policy-turns`."""
+    """Whether it has no effect if the view leaves out rejected completions. See the option `include_rejected`."""
     uses_rng: bool = False
     """Whether it uses the random generator."""
 
