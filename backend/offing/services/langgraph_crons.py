@@ -21,7 +21,7 @@ from offing.services.langgraph_assistants import add_assistant, get_assistant
 from offing.services.langgraph_runs import (
     NewLangGraphRun,
     RunPlatform,
-    StoredRun,
+    StoredLangGraphRun,
     announce_run,
     check_arguments,
     make_room,
@@ -154,7 +154,7 @@ async def begin_due_runs(platform: RunPlatform, now: datetime) -> int:
 
 
 async def _begin_run(platform: RunPlatform, tenant_id: UUID, cron_id: UUID, now: datetime) -> None:
-    stored: tuple[NewLangGraphRun, StoredRun] | None = None
+    stored: tuple[NewLangGraphRun, StoredLangGraphRun] | None = None
     async with platform.database.transaction(tenant_id) as connection:
         cron = await crons.lock_due_cron(connection, cron_id, now)
         if cron is None:
@@ -169,7 +169,7 @@ async def _begin_run(platform: RunPlatform, tenant_id: UUID, cron_id: UUID, now:
 
 async def _store_run(
     connection: Connection, platform: RunPlatform, tenant_id: UUID, cron: CronRow
-) -> tuple[NewLangGraphRun, StoredRun] | None:
+) -> tuple[NewLangGraphRun, StoredLangGraphRun] | None:
     """Store the run of a cron. `None` means that it cannot begin now, such as in a busy thread that rejects it."""
     try:
         assistant = await get_assistant(platform.database, tenant_id, platform.graphs, cron.assistant_id)

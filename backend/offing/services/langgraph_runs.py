@@ -77,7 +77,7 @@ class NewLangGraphRun:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredLangGraphRun:
     """A run that was stored, and what its notification needs."""
 
     row: LangGraphRunRow
@@ -95,11 +95,11 @@ class SentRun:
     waiting: SentRead[LangGraphRunRow] | None
     """The run, if it has to wait. `None` means that workers may begin it."""
 
-    async def read(self) -> StoredRun:
+    async def read(self) -> StoredLangGraphRun:
         """Return the run as it was stored. Waits for it if its transaction is still in progress."""
         if self.waiting is not None:
-            return StoredRun(await self.waiting.read(), self.active)
-        return StoredRun(langgraph_runs.build_new_run(await self.run.read_run(), self.request), self.active)
+            return StoredLangGraphRun(await self.waiting.read(), self.active)
+        return StoredLangGraphRun(langgraph_runs.build_new_run(await self.run.read_run(), self.request), self.active)
 
 
 async def create_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun) -> LangGraphRunRow:
@@ -129,7 +129,7 @@ async def make_room(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun
 
 async def store_langgraph_run(
     connection: Connection, platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun
-) -> StoredRun:
+) -> StoredLangGraphRun:
     """Store a run in the caller's transaction, after which the caller announces it. Raises as `create_run`."""
     with runs.insert_errors(new.thread_id):
         return await (await send_langgraph_run(connection, platform, tenant_id, new)).read()
@@ -175,7 +175,9 @@ async def send_langgraph_run(
     return SentRun(run, request, active, waiting)
 
 
-async def announce_run(platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun, stored: StoredRun) -> None:
+async def announce_run(
+    platform: RunPlatform, tenant_id: UUID, new: NewLangGraphRun, stored: StoredLangGraphRun
+) -> None:
     """Notify the workers of a stored run, and cancel the active runs if it asks for it.
 
     An active run may have ended before the transaction that stored this one was visible.
