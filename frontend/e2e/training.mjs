@@ -17,7 +17,8 @@ async function step(job) {
 async function watchAndStop(page) {
   const job = page.getByRole("article");
   await job.getByRole("img", { name: /^Reward: 0\.\d/ }).waitFor();
-  await job.getByRole("img", { name: /^Outcomes: success 0\.\d+ · violations 0\.0\d/ }).waitFor();
+  await job.getByRole("img", { name: /^Success: 0\.\d/ }).waitFor();
+  await job.getByRole("img", { name: /^Violations: 0\.0\d/ }).waitFor();
   await job.getByRole("region", { name: "Groups" }).getByText("used, different rewards").waitFor();
   const before = await step(job);
   await page.waitForFunction(
