@@ -284,4 +284,5 @@ async def test_who_subscribes_after_closing_gets_resync_events_and_opens_no_conn
     async with bus.subscribe(TENANT, [RUN]) as follower:
         assert isinstance(await anext(follower), ResyncEvent)
         assert not follower.is_confirmed
+        assert not await bus.is_reachable()
         assert asyncio.all_tasks() == before
